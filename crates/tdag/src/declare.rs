@@ -10,7 +10,7 @@ use crate::footprint::{Footprint, Touched};
 use crate::id::{BufferId, TaskId};
 use crate::mapper::{Mapper, MapperInput, ask};
 use crate::space::IndexSpace;
-use crate::task::{BufferInfo, TaskSpec};
+use crate::task::{BufferInfo, TaskSpec, Work};
 
 /// What happens when a task reads elements that nothing has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub(crate) fn trace<'a, const USERS: bool>(
 ) -> Result<bool, DeclareError> {
     let mut of_buffers = 0;
     let space = spec.work.space();
+    check_work(spec, next)?;
     let all = space.map_or(Box3::UNIT, |space| space.extent);
     // Filled in for each buffer: boxes are the most there is to copy.
     let mut input = MapperInput { chunk: all, global: all, buffer: Box3::EMPTY };
@@ -79,6 +80,7 @@ pub(crate) fn trace<'a, const USERS: bool>(
         };
         input.buffer = buffer.extent;
         let subject = Subject { spec, space, next, access, buffer };
+        subject.check_mode()?;
         subject.check_dimensions(&all)?;
         // Once: a user's mapper may be slow, or answer differently next time.
         let image = match &access.mapper {
@@ -92,6 +94,22 @@ pub(crate) fn trace<'a, const USERS: bool>(
         of_buffers += 1;
     }
     Ok(of_buffers < spec.accesses.len())
+}
+
+/// A task is of a kind that is declared, and its index space is one.
+#[inline]
+fn check_work(spec: &TaskSpec, next: TaskId) -> Result<(), DeclareError> {
+    let kind = match &spec.work {
+        Work::Device(space) | Work::HostSplit { space, .. } => {
+            let Some(flaw) = space.flaw() else { return Ok(()) };
+            return Err(DeclareError::Space { task: describe(spec, next), flaw });
+        }
+        Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => return Ok(()),
+        Work::Forward => "a forward",
+        Work::Horizon => "a horizon",
+        Work::Epoch(_) => "an epoch",
+    };
+    Err(DeclareError::MadeByGraph { task: describe(spec, next), kind })
 }
 
 /// Adds one access to the footprint.
@@ -168,6 +186,18 @@ impl Subject<'_> {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
             violation,
+        })
+    }
+
+    /// What every node takes a copy of, nobody writes meanwhile.
+    fn check_mode(&self) -> Result<(), DeclareError> {
+        if self.spec.work != Work::Fence || !self.access.mode.writes() {
+            return Ok(());
+        }
+        Err(DeclareError::FenceWrites {
+            task: describe(self.spec, self.next),
+            buffer: self.buffer.name.clone(),
+            access: self.access.to_string(),
         })
     }
 

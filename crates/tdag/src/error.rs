@@ -7,6 +7,7 @@ use celerity_regions::Region;
 
 use crate::count::Count;
 use crate::mapper::{MapperFlaw, MapperViolation};
+use crate::space::SpaceFlaw;
 
 /// A task that cannot enter the graph. The graph is unchanged. `Debug` writes the text, as
 /// `main` prints it.
@@ -129,6 +130,38 @@ pub enum DeclareError {
         buffer: Arc<str>,
         /// Which law, and where.
         violation: Box<MapperViolation>,
+    },
+    /// The index space of a split task is none.
+    #[error("{task} has an index space that {flaw}")]
+    Space {
+        /// The task, with its source line.
+        task: String,
+        /// What is wrong with it.
+        flaw: SpaceFlaw,
+    },
+    /// A task of a kind that only the graph makes.
+    #[error(
+        "{task} is {kind}, which nobody declares: the graph adds horizons where they are due, epochs by \
+         `epoch`, and forwards by `forward`"
+    )]
+    MadeByGraph {
+        /// The task, with its source line.
+        task: String,
+        /// What it would be: `a horizon`, say.
+        kind: &'static str,
+    },
+    /// A fence writes.
+    #[error(
+        "{task} is a fence, which every node takes for itself, and {access} of buffer \"{buffer}\"; a \
+         fence only reads: write in a host task that runs once, or in `Work::Combine`"
+    )]
+    FenceWrites {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
+        buffer: Arc<str>,
+        /// What it does: `writes through all`.
+        access: String,
     },
     /// The buffer belongs to another run, or has been dropped.
     #[error("{task} accesses {buffer}, which does not exist in this run (any more)")]

@@ -197,6 +197,10 @@ impl TaskGraph {
     ///
     /// # Errors
     /// [`DeclareError`] says what the task does that it must not do.
+    ///
+    /// # Panics
+    /// With [`MapperPanic`](crate::MapperPanic), if a user's mapper does. A
+    /// [sketch](Self::sketch) makes an error of it.
     pub fn declare(&self, spec: TaskSpec) -> Result<Declared, DeclareError> {
         let mut footprint = Footprint::new();
         let warnings = self.check(&spec, &mut footprint)?;
@@ -211,7 +215,7 @@ impl TaskGraph {
     /// As for [`declare`](Self::declare); nothing has been changed then.
     ///
     /// # Panics
-    /// If the graph has not been [started](Self::start).
+    /// As [`declare`](Self::declare); if the graph has not been [started](Self::start).
     pub fn submit(
         &mut self,
         spec: TaskSpec,
@@ -227,7 +231,7 @@ impl TaskGraph {
     /// As for [`declare`](Self::declare); nothing has been changed then.
     ///
     /// # Panics
-    /// If the graph has not been [started](Self::start).
+    /// As [`declare`](Self::declare); if the graph has not been [started](Self::start).
     #[inline]
     pub fn submit_behind(
         &mut self,

@@ -58,7 +58,7 @@ pub use readers::Readers;
 pub use serde as __serde;
 pub use side_effects::{ObjectAccess, SideEffectOrder, SideEffects};
 pub use sketch::{Sketch, Traced};
-pub use space::{IndexSpace, Split};
+pub use space::{IndexSpace, SpaceFlaw, Split};
 pub use stream::StreamHash;
 pub use task::{
     BufferInfo, EpochAction, Forward, ForwardEnd, NewForward, SourceLocation, Task, TaskSpec, Work,

@@ -13,7 +13,7 @@ use crate::dependency::{Dependencies, Dependency};
 use crate::forward::flaw;
 use crate::id::{GraphId, TaskId};
 use crate::mapper::{Mapper, PerDimension, Side, UserMapper};
-use crate::space::{IndexSpace, Split};
+use crate::space::IndexSpace;
 use crate::task::{BufferInfo, Task};
 
 /// Serialises an id as its index.
@@ -74,21 +74,10 @@ __serde_checked!(IndexSpace, check_space);
 __serde_checked!(Mapper, check_mapper);
 __serde_checked!(Task, check_task);
 
-/// The extent may be empty: tasks of no items are data like others until they are submitted.
 fn check_space(space: &IndexSpace) -> Result<(), String> {
-    let IndexSpace { dims, extent, granularity, split, oversubscription } = space;
-    if *dims > 3 || extent.effective_dims() > usize::from(*dims) {
-        return Err(format!("an index space has {dims} dimensions and the extent {extent}"));
-    }
-    if let Split::Along(dim @ 3..) = split {
-        return Err(format!("an index space is split along dimension {dim}"));
-    }
-    if granularity.contains(&0) {
-        return Err(format!("an index space has granularity {granularity:?}"));
-    }
-    match oversubscription {
-        0 => Err("an index space has no chunks per device".to_owned()),
-        _ => Ok(()),
+    match space.flaw() {
+        None => Ok(()),
+        Some(flaw) => Err(format!("an index space {flaw}")),
     }
 }
 

@@ -239,6 +239,62 @@ fn reading_what_nothing_wrote_can_be_a_warning() {
     assert_eq!(declared.expect("tolerated").warnings().len(), 1);
 }
 
+/// What a declaration of such work with such accesses is refused with.
+fn refusal(work: Work, accesses: impl Fn(&Fixture) -> Vec<Access>) -> String {
+    let f = Fixture::new();
+    let accesses = accesses(&f);
+    let error = f.declare(work, accesses).expect_err("no lawful task").to_string();
+    let rest = error.strip_prefix("T1 \"t\" at user.rs:7 ");
+    rest.unwrap_or_else(|| panic!("{error}")).to_owned()
+}
+
+#[test]
+fn what_is_no_index_space_is_refused() {
+    let space = IndexSpace::new(2, Box3::from_range(EXTENT));
+    let granularity = [1, 0, 1];
+    for (space, why) in [
+        (IndexSpace { dims: 4, ..space }, "has 4 dimensions and the extent [0..8, 0..8]"),
+        (IndexSpace { dims: 1, ..space }, "has 1 dimension and the extent [0..8, 0..8]"),
+        (IndexSpace { granularity, ..space }, "has granularity [1, 0, 1]; it is at least 1"),
+        (IndexSpace { split: Split::Along(3), ..space }, "is split along dimension 3; dimensions"),
+        (IndexSpace { oversubscription: 0, ..space }, "has no chunks per device"),
+    ] {
+        for work in [Work::Device(space), Work::HostSplit { space, group: None }] {
+            let error = refusal(work, |_| Vec::new());
+            assert!(error.starts_with(&format!("has an index space that {why}")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_the_graph_makes_itself_is_not_declared() {
+    let shutdown = Work::Epoch(EpochAction::Shutdown);
+    for (work, kind) in
+        [(Work::Horizon, "a horizon"), (shutdown, "an epoch"), (Work::Forward, "a forward")]
+    {
+        let error = refusal(work, |f| vec![write(f.a, Mapper::All)]);
+        assert!(error.starts_with(&format!("is {kind}, which nobody declares")), "{error}");
+    }
+}
+
+#[test]
+fn a_fence_only_reads() {
+    let error = refusal(Work::Fence, |f| vec![write(f.a, Mapper::All)]);
+    let text =
+        "is a fence, which every node takes for itself, and writes through all of buffer \"a\"";
+    assert!(error.starts_with(text), "{error}");
+}
+
+#[test]
+fn a_slice_along_what_a_buffer_does_not_have_is_refused() {
+    for dim in [2, 3, 200] {
+        let error = refusal(device(EXTENT), |f| vec![read(f.a, Mapper::Slice { dim })]);
+        let text =
+            format!("which runs along dimension {dim} of the buffer, but that has 2 dimensions");
+        assert!(error.contains(&text), "{error}");
+    }
+}
+
 #[test]
 fn leaving_the_buffer_is_refused() {
     let f = Fixture::new();

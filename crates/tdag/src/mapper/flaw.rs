@@ -25,6 +25,18 @@ pub enum MapperFlaw {
         /// How many the index space has.
         dims: u8,
     },
+    /// A slice runs along a dimension that the buffer does not have.
+    #[error(
+        "which runs along dimension {dim} of the buffer, but that has {}; dimensions are counted from \
+         0, the slowest",
+        Count(*dims, "dimension")
+    )]
+    NoSuchSlice {
+        /// The dimension, counted from 0, the slowest.
+        dim: u8,
+        /// How many the buffer has.
+        dims: u8,
+    },
     /// Two dimensions of the buffer follow the same one of the index space: a diagonal, of which a
     /// chunk would touch more than its items do.
     #[error(
@@ -81,7 +93,10 @@ impl Mapper {
     #[inline]
     pub fn flaw(&self, space: (u8, &Box3), buffer: (u8, &Box3)) -> Option<MapperFlaw> {
         match self {
-            Self::Periodic { .. } | Self::PerDimension(_) => self.flaw_of_parts(space, buffer),
+            Self::Slice { dim } if *dim < buffer.0 => None,
+            Self::Slice { .. } | Self::Periodic { .. } | Self::PerDimension(_) => {
+                self.flaw_of_parts(space, buffer)
+            }
             _ => None,
         }
     }
@@ -93,6 +108,7 @@ impl Mapper {
         (buffer_dims, buffer): (u8, &Box3),
     ) -> Option<MapperFlaw> {
         match self {
+            Self::Slice { dim } => Some(MapperFlaw::NoSuchSlice { dim: *dim, dims: buffer_dims }),
             Self::Periodic { border, along, .. } if !space.is_empty() => {
                 let too_wide = |&dim: &usize| along[dim] && border[dim] > buffer.max()[dim];
                 (0..3).find(too_wide).map(|dim| MapperFlaw::BorderTooWide {

@@ -103,7 +103,7 @@ fn buffers_that_cannot_be_are_refused() {
 #[test]
 fn index_spaces_that_cannot_be_are_refused() {
     assert_refused(&IndexSpace { dims: 9, ..space() }, "9 dimensions");
-    assert_refused(&IndexSpace { dims: 1, ..space() }, "1 dimensions");
+    assert_refused(&IndexSpace { dims: 1, ..space() }, "1 dimension and the extent");
     assert_refused(&IndexSpace { granularity: [1, 0, 1], ..space() }, "granularity [1, 0, 1]");
     assert_refused(&IndexSpace { oversubscription: 0, ..space() }, "no chunks per device");
     assert_refused(&IndexSpace { split: Split::Along(3), ..space() }, "along dimension 3");
