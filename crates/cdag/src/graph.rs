@@ -321,7 +321,9 @@ impl CommandGraph {
         owed: &mut SmallVec<[Owed; 2]>,
         out: &mut Vec<Command>,
     ) {
-        for Owed { writer, targets } in owed.drain(..) {
+        for mut owed in owed.drain(..) {
+            owed.settle();
+            let Owed { writer, targets, .. } = owed;
             #[cfg(feature = "mutants")]
             let writer = celerity_mutants::Mutant::PushNotAfterWriter
                 .alter(writer, |_| self.frontier.synchronization_point());
@@ -522,18 +524,46 @@ impl<'a, 't> WriteCheck<'a, 't> {
 struct Owed {
     writer: CommandId,
     targets: Targets,
+    /// Parts of the last target's region that are not in it yet.
+    more: Vec<Box3>,
+}
+
+impl Owed {
+    /// Regions of so many boxes get others together: each time, all of it is put together anew.
+    const MANY: usize = 16;
+
+    /// Adds `part` for `node`; nodes come in ascending order.
+    #[inline]
+    fn add(&mut self, node: NodeId, part: Box3) {
+        match self.targets.last_mut() {
+            Some((last, region)) if *last == node => match region.boxes().len() {
+                ..Self::MANY => region.union_box(&part),
+                _ => self.more.push(part),
+            },
+            _ => {
+                self.settle();
+                self.targets.push((node, part.into()));
+            }
+        }
+    }
+
+    /// Gives the last target all of its parts.
+    #[inline]
+    fn settle(&mut self) {
+        if !self.more.is_empty() {
+            let (_, region) = self.targets.last_mut().expect("whose parts they are");
+            region.union_with(&Region::from_boxes(self.more.drain(..)));
+        }
+    }
 }
 
 /// Adds `part` for `node`; nodes come in ascending order.
 fn add_owed(pushes: &mut SmallVec<[Owed; 2]>, writer: CommandId, node: NodeId, part: Box3) {
     let slot = pushes.iter().position(|push| push.writer == writer).unwrap_or_else(|| {
-        pushes.push(Owed { writer, targets: SmallVec::new() });
+        pushes.push(Owed { writer, targets: SmallVec::new(), more: Vec::new() });
         pushes.len() - 1
     });
-    match pushes[slot].targets.last_mut() {
-        Some((last, region)) if *last == node => region.union_box(&part),
-        _ => pushes[slot].targets.push((node, part.into())),
-    }
+    pushes[slot].add(node, part);
 }
 
 /// Neighbouring targets that get the same region, together: an all-gather

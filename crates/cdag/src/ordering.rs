@@ -31,8 +31,9 @@ pub(crate) fn before_overwriting(
         return;
     }
     let point = frontier.synchronization_point();
+    let stand_ins = state.readers.stand_ins();
     state.holdings.for_each_in_region(region, |part, holding| {
-        if !state.readers.stand_in_for(holding.writer, &part, point) {
+        if !stand_ins.include(holding.writer, &part, point) {
             dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
         }
     });

@@ -143,8 +143,9 @@ impl Backing {
     /// What a writer of `region` waits for: its readers, and the writers of what nobody has
     /// read. Readers are forgotten, since whoever comes next waits for this writer.
     pub(crate) fn before_write(&mut self, region: &Region, waits: &mut Waits) {
+        let stand_ins = self.readers.stand_ins();
         self.writers.for_each_in_region(region, |part, &writer| {
-            if !self.readers.stand_in_for(writer, &part, waits.point()) {
+            if !stand_ins.include(writer, &part, waits.point()) {
                 waits.add(writer);
             }
         });
@@ -158,8 +159,9 @@ impl Backing {
     /// What the end of this allocation waits for: everybody, though not for who is waited for
     /// by others.
     pub(crate) fn before_free(&self, waits: &mut Waits) {
+        let stand_ins = self.readers.stand_ins();
         for (part, &writer) in self.writers.iter() {
-            if !self.readers.stand_in_for(writer, &part, waits.point()) {
+            if !stand_ins.include(writer, &part, waits.point()) {
                 waits.add(writer);
             }
         }

@@ -1,7 +1,7 @@
 //! Cutting regions: into parts that need an allocation each, and into parts
 //! that different consumers wait for. And joining what was cut for no reason.
 
-use celerity_regions::{Box3, Region};
+use celerity_regions::{Box3, BoxIndex, Region};
 use smallvec::{SmallVec, smallvec};
 
 pub(crate) type Pieces = SmallVec<[Region; 2]>;
@@ -18,17 +18,17 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
         [_] => return smallvec![region.clone()],
         _ => {}
     }
-    let mut groups: Vec<(Box3, Vec<Box3>)> = Vec::new();
+    let mut groups = Groups::new(touches);
     for &part in region.boxes() {
-        let mut group = (part, vec![part]);
-        while let Some(near) = groups.iter().position(|other| touches(&other.0, &group.0)) {
-            let (bounds, parts) = groups.swap_remove(near);
-            group.0 = group.0.bounding(&bounds);
-            group.1.extend(parts);
-        }
-        groups.push(group);
+        groups.add(part, vec![part], |group, mut other| {
+            // The few move to the many.
+            if other.len() > group.len() {
+                std::mem::swap(group, &mut other);
+            }
+            group.append(&mut other);
+        });
     }
-    groups.into_iter().map(|(_, parts)| Region::from_boxes(parts)).collect()
+    groups.into_groups().map(|(_, parts)| Region::from_boxes(parts)).collect()
 }
 
 /// Visits the [`contiguous_pieces`] of a region. What is a single box, as nearly all
@@ -70,31 +70,90 @@ pub(crate) fn compact_boxes(region: &Region) -> Boxes {
 /// joined where they overlap. What would be mostly empty is left out, such as
 /// the borders of a tile, which overlap in its corners.
 pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
-    let mut groups: SmallVec<[(Box3, u64); 3]> = SmallVec::new();
+    let mut groups = Groups::new(|a: &Box3, b: &Box3| a.intersects(b));
     for region in regions {
-        for_each_piece(region, |piece| depart(piece, &mut groups));
+        for_each_piece(region, |piece| {
+            let bounds = piece.bounding_box();
+            if !groups.hold(&bounds) {
+                groups.add(bounds, piece.volume(), |needed, other| *needed += other);
+            }
+        });
     }
-    let mut boxes = Boxes::new();
-    for (bounds, needed) in &groups {
-        if is_compact(bounds, *needed) {
-            boxes.push(*bounds);
-        }
-    }
-    boxes
+    let compact = groups.into_groups().filter(|(bounds, needed)| is_compact(bounds, *needed));
+    compact.map(|(bounds, _)| bounds).collect()
 }
 
-/// Adds a piece to groups of pieces: each group's bounds, and how much of them is needed.
-fn depart(piece: &Region, groups: &mut SmallVec<[(Box3, u64); 3]>) {
-    let (mut bounds, mut needed) = (piece.bounding_box(), piece.volume());
-    if groups.iter().any(|(group, _)| group.contains(&bounds)) {
-        return;
+/// Things with bounds, of which those are joined whose bounds meet, until none do.
+struct Groups<T, M> {
+    /// Whether two bounds meet: if so, they share an element or a face.
+    meet: M,
+    groups: SmallVec<[(Box3, T); 3]>,
+    /// From [`Self::FEW`] groups on, their positions.
+    by_place: Option<BoxIndex<usize>>,
+}
+
+impl<T, M: Fn(&Box3, &Box3) -> bool> Groups<T, M> {
+    /// Up to so many, a look at all for each takes less than to bring them into an index, as 511 parts for as many nodes.
+    const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 512 };
+
+    fn new(meet: M) -> Self {
+        Self { meet, groups: SmallVec::new(), by_place: None }
     }
-    while let Some(near) = groups.iter().position(|(group, _)| group.intersects(&bounds)) {
-        let (group, of_group) = groups.swap_remove(near);
-        bounds = bounds.bounding(&group);
-        needed += of_group;
+
+    /// Whether one of the groups has bounds around `part`.
+    #[inline]
+    fn hold(&self, part: &Box3) -> bool {
+        match &self.by_place {
+            None => self.groups.iter().any(|(bounds, _)| bounds.contains(part)),
+            Some(by_place) => by_place.sharing(part).any(|(bounds, _)| bounds.contains(part)),
+        }
     }
-    groups.push((bounds, needed));
+
+    /// Adds something, joined with all groups that it meets, and that it meets when it is joined.
+    fn add(&mut self, mut bounds: Box3, mut value: T, join: impl Fn(&mut T, T)) {
+        while let Some(near) = self.near(&bounds) {
+            let (other, of_other) = self.take(near);
+            bounds = bounds.bounding(&other);
+            join(&mut value, of_other);
+        }
+        if let Some(by_place) = &mut self.by_place {
+            by_place.insert(bounds, self.groups.len());
+        }
+        self.groups.push((bounds, value));
+        if self.by_place.is_none() && self.groups.len() > Self::FEW {
+            let places = self.groups.iter().enumerate().map(|(at, (bounds, _))| (*bounds, at));
+            self.by_place = Some(places.collect());
+        }
+    }
+
+    /// The position of a group whose bounds meet these.
+    #[inline]
+    fn near(&self, bounds: &Box3) -> Option<usize> {
+        match &self.by_place {
+            None => self.groups.iter().position(|(other, _)| (self.meet)(other, bounds)),
+            Some(by_place) => {
+                let mut near = by_place.touching(bounds);
+                near.find_map(|(other, at)| (self.meet)(other, bounds).then_some(*at))
+            }
+        }
+    }
+
+    /// Takes out the group at a position, which the last one gets.
+    fn take(&mut self, at: usize) -> (Box3, T) {
+        let taken = self.groups.swap_remove(at);
+        if let Some(by_place) = &mut self.by_place {
+            by_place.remove(&taken.0, &at);
+            if let Some((moved, _)) = self.groups.get(at) {
+                by_place.remove(moved, &self.groups.len());
+                by_place.insert(*moved, at);
+            }
+        }
+        taken
+    }
+
+    fn into_groups(self) -> impl Iterator<Item = (Box3, T)> {
+        self.groups.into_iter()
+    }
 }
 
 /// Whether no more than half of a box is not needed.
@@ -162,8 +221,9 @@ pub(crate) fn slabs(part: &Box3, elem_size: u64, bytes: u64) -> Boxes {
         rows *= 2;
     }
     let least = u64::div_ceil(rows, 2);
-    let cuts = (min[dim] / rows + 1..).map(|nth| nth * rows);
+    let cuts = (min[dim] / rows + 1..).map_while(|nth: u64| nth.checked_mul(rows));
     let cuts = cuts.skip_while(|cut| *cut < min[dim] + least);
+    let is_far = |cut: &u64| cut.checked_add(least).is_some_and(|end| end <= max[dim]);
     let mut from = min;
     let mut piece = |end| {
         let mut to = max;
@@ -172,7 +232,7 @@ pub(crate) fn slabs(part: &Box3, elem_size: u64, bytes: u64) -> Boxes {
         from[dim] = end;
         piece
     };
-    cuts.take_while(|cut| cut + least <= max[dim]).chain([max[dim]]).map(&mut piece).collect()
+    cuts.take_while(is_far).chain([max[dim]]).map(&mut piece).collect()
 }
 
 /// More parts than this cost more than they gain: consumers then wait for all.
@@ -225,6 +285,46 @@ mod tests {
             Box3::from_offset_range([3, 1], [1, 4]),
         ]);
         assert_eq!(contiguous_pieces(&corner).as_slice(), [corner]);
+    }
+
+    #[test]
+    fn many_pieces_are_those_that_a_look_at_all_finds() {
+        const MANY: usize = Groups::<(), fn(&Box3, &Box3) -> bool>::FEW;
+        let mut state = 3_u64;
+        let mut random = move |end: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        // So sparse that few meet, and so dense that most of what is joined meets others.
+        let mut most = 0;
+        for across in [2, 9, 30] {
+            let side = 12 * MANY.isqrt() + across;
+            let part =
+                |_| Box3::from_offset_range([random(side), random(side)], [1, 1 + random(across)]);
+            let region = Region::from_boxes((0..MANY + MANY / 2).map(part).collect::<Vec<_>>());
+            let mut naive = Vec::new();
+            for &part in region.boxes() {
+                let mut joined = part;
+                while let Some(at) = naive.iter().position(|other| touches(other, &joined)) {
+                    joined = joined.bounding(&naive.remove(at));
+                }
+                naive.push(joined);
+                most = most.max(naive.len());
+            }
+            let mut found: Vec<Box3> =
+                contiguous_pieces(&region).iter().map(Region::bounding_box).collect();
+            for boxes in [&mut found, &mut naive] {
+                boxes.sort_unstable_by_key(|part| part.corners());
+            }
+            assert_eq!(found, naive);
+            let whole = contiguous_pieces(&region)
+                .iter()
+                .fold(Region::empty(), |all, piece| all.union(piece));
+            assert_eq!(whole, region);
+        }
+        assert!(most > MANY, "{most}");
     }
 
     #[test]

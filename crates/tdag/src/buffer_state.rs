@@ -56,16 +56,17 @@ impl BufferState {
         #[cfg(feature = "mutants")]
         let wait_for = mistakes::forgetting(wait_for);
         let mut wait_for = wait_for;
-        let (region, readers) = (&touched.region, &mut self.readers);
+        let region = &touched.region;
+        let stand_ins = self.readers.stand_ins();
         self.writers.for_each_in_region(region, |part, writer| match *writer {
             Some(writer) if touched.mode.reads() => wait_for(writer, DependencyKind::True),
-            Some(writer) if !readers.stand_in_for(writer, &part, point) => {
+            Some(writer) if !stand_ins.include(writer, &part, point) => {
                 wait_for(writer, DependencyKind::Output);
             }
             _ => {}
         });
         if touched.mode.writes() {
-            readers.overwrite(region, |reader| wait_for(reader, DependencyKind::Anti));
+            self.readers.overwrite(region, |reader| wait_for(reader, DependencyKind::Anti));
         }
     }
 

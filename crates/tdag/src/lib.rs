@@ -51,7 +51,7 @@ pub use mapper::{
     DimRelation, Mapper, MapperFlaw, MapperInput, MapperPanic, MapperViolation, NeighborhoodShape,
     PerDimension, RangeMapper, Share, Side, UserMapper, Windows, verify_mapper,
 };
-pub use readers::Readers;
+pub use readers::{Readers, StandIns};
 /// For the macros of this crate.
 #[cfg(feature = "serde")]
 #[doc(hidden)]

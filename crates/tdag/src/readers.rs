@@ -1,7 +1,9 @@
 //! Who has read what since it was last written: the source of
 //! anti-dependencies, in every graph layer.
 
-use celerity_regions::{Box3, Region};
+use std::cell::{Cell, OnceCell};
+
+use celerity_regions::{Box3, BoxIndex, Region};
 
 use crate::id::GraphId;
 #[cfg(feature = "mutants")]
@@ -17,10 +19,10 @@ use crate::mistakes;
 /// let mut readers = Readers::default();
 /// readers.add(reader, &all.into());
 /// let mut seen = vec![];
-/// assert!(readers.stand_in_for(writer, &left, epoch));
+/// assert!(readers.stand_ins().include(writer, &left, epoch));
 /// readers.overwrite(&left.into(), |id| seen.push(id));
 /// assert_eq!(seen, [reader]);
-/// assert!(!readers.stand_in_for(writer, &left, epoch));
+/// assert!(!readers.stand_ins().include(writer, &left, epoch));
 /// readers.overwrite(&left.into(), |_| unreachable!("nobody has read the new contents"));
 /// ```
 #[derive(Clone, Debug)]
@@ -41,6 +43,54 @@ struct Read<I> {
 /// Lists of up to so many reads are never compacted.
 const COMPACT_ABOVE: usize = 8;
 
+/// For so many boxes, all are compared with all before any is looked for by place: to bring boxes into an index takes as long as
+/// some sixty looks at each of them. In the mutation proof, and under Miri, few, as random programs have.
+const COMPARED_MAX: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 64 };
+
+/// Of the writers of a buffer, those that need not be waited for by who waits for all [readers](Readers).
+#[derive(Debug)]
+pub struct StandIns<'r, I> {
+    reads: &'r [Read<I>],
+    /// How many parts have been compared with all reads so far.
+    compared: Cell<usize>,
+    /// The reads, once there have been many questions.
+    by_place: OnceCell<Box<BoxIndex<()>>>,
+}
+
+impl<I: GraphId> StandIns<'_, I> {
+    /// Whether somebody who waits for all readers of `part` need not wait for its `writer`, too,
+    /// since one of the readers does. O(reads); where there are many questions, O(log reads) for each of
+    /// them, and O(reads · log reads) once.
+    ///
+    /// `point` is the synchronisation point. It stands in for writers that are older, and is waited
+    /// for in any case: readers that were there before it do not wait for it.
+    #[must_use]
+    #[inline]
+    pub fn include(&self, writer: I, part: &Box3, point: I) -> bool {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::AnyReaderStandsIn.is_active() && writer > point {
+            return !self.reads.is_empty();
+        }
+        writer > point && self.is_read(part)
+    }
+
+    #[inline]
+    fn is_read(&self, part: &Box3) -> bool {
+        let compared = self.compared.get();
+        if compared > COMPARED_MAX {
+            return self.is_found(part);
+        }
+        self.compared.set(compared + 1);
+        self.reads.iter().any(|read| read.part.intersects(part))
+    }
+
+    #[inline(never)]
+    fn is_found(&self, part: &Box3) -> bool {
+        let by_place = || Box::new(self.reads.iter().map(|read| (read.part, ())).collect());
+        self.by_place.get_or_init(by_place).sharing(part).next().is_some()
+    }
+}
+
 impl<I> Default for Readers<I> {
     fn default() -> Self {
         Self { reads: Vec::new(), most: COMPACT_ABOVE }
@@ -57,27 +107,40 @@ impl<I: GraphId> Readers<I> {
         region.boxes().iter().for_each(|&part| self.reads.push(Read { id, part }));
     }
 
-    /// Whether somebody who waits for all readers of `part` need not wait for its `writer`, too,
-    /// since one of the readers does. O(reads).
-    ///
-    /// `point` is the synchronisation point. It stands in for writers that are older, and is waited
-    /// for in any case: readers that were there before it do not wait for it.
+    /// The writers that need not be waited for, as readers wait for them. O(1).
     #[must_use]
     #[inline]
-    pub fn stand_in_for(&self, writer: I, part: &Box3, point: I) -> bool {
-        #[cfg(feature = "mutants")]
-        if celerity_mutants::Mutant::AnyReaderStandsIn.is_active() && writer > point {
-            return !self.reads.is_empty();
-        }
-        writer > point && self.reads.iter().any(|read| read.part.intersects(part))
+    pub fn stand_ins(&self) -> StandIns<'_, I> {
+        StandIns { reads: &self.reads, compared: Cell::new(0), by_place: OnceCell::new() }
     }
 
     /// Calls `each` for every reader of a part of `region`, and forgets those
     /// parts: whoever writes next waits for the writer instead. Readers come in no
-    /// particular order, and may be named more than once. O(reads · boxes of the region).
+    /// particular order, and may be named more than once. O(reads · boxes of the region) for a few of
+    /// both; of more, O((reads + boxes + pairs that share elements) · log boxes).
     pub fn overwrite(&mut self, region: &Region, mut each: impl FnMut(I)) {
+        // What boxes leave of reads, later boxes are compared with.
+        if region.boxes().len() > COMPARED_MAX {
+            return self.overwrite_many(region, &mut each);
+        }
         for written in region.boxes() {
             self.overwrite_box(written, &mut each);
+        }
+    }
+
+    /// Looks at each read once.
+    fn overwrite_many(&mut self, region: &Region, each: &mut impl FnMut(I)) {
+        let written: BoxIndex<()> = region.boxes().iter().map(|part| (*part, ())).collect();
+        let mut over = Vec::new();
+        for read in std::mem::take(&mut self.reads) {
+            over.extend(written.sharing(&read.part).map(|(part, ())| *part));
+            if over.is_empty() {
+                self.reads.push(read);
+                continue;
+            }
+            each(read.id);
+            let left = Region::from(read.part).difference(&Region::from_boxes(over.drain(..)));
+            self.add(read.id, &left);
         }
     }
 
@@ -174,5 +237,57 @@ mod tests {
         readers.compact(TaskId::from_index(18));
         assert_eq!(readers.reads.len(), 3);
         assert_eq!(readers_of(&mut readers, &columns(0, 30)), [18, 19, 20]);
+    }
+
+    /// Who has read each of a line of elements.
+    type Naive = Vec<std::collections::BTreeSet<u64>>;
+
+    fn elements(region: &Region) -> impl Iterator<Item = usize> {
+        region.boxes().iter().flat_map(|part| part.min()[0] as usize..part.max()[0] as usize)
+    }
+
+    #[test]
+    fn many_reads_and_writes_of_many_boxes_are_those_of_their_elements() {
+        let (length, steps) = if cfg!(miri) { (60, 12) } else { (1200, 120) };
+        let mut state = 5_u64;
+        let mut random = move |end: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % end
+        };
+        let (mut readers, mut naive) = (Readers::default(), Naive::new());
+        naive.resize_with(length, Default::default);
+        let (mut most_boxes, mut most_reads) = (0, 0);
+        for step in 1..=steps {
+            // Runs of up to three, some apart: up to hundreds of boxes.
+            let (first, apart) = (random(length as u64 / 2), 2 + random(4));
+            let starts = (first..length as u64 - 3).step_by(2 + apart as usize);
+            let part = |at| Box3::new([at, 0, 0], [at + 1 + random(3), 1, 1]);
+            let region = Region::from_boxes(starts.map(part).collect::<Vec<_>>());
+            if step % 3 > 0 {
+                readers.add(TaskId::from_index(step), &region);
+                elements(&region).for_each(|at| naive[at].extend([step]));
+                continue;
+            }
+            most_boxes = most_boxes.max(region.boxes().len());
+            most_reads = most_reads.max(readers.reads.len());
+            let (stand_ins, [start, writer]) =
+                (readers.stand_ins(), [0, 1].map(TaskId::from_index));
+            for (at, by) in naive.iter().enumerate() {
+                let element = Box3::from_offset_range([at], [1]);
+                assert_eq!(stand_ins.include(writer, &element, start), !by.is_empty());
+                assert!(!stand_ins.include(start, &element, start));
+            }
+            let mut expected = std::collections::BTreeSet::new();
+            elements(&region).for_each(|at| expected.append(&mut naive[at]));
+            let mut found = readers_of(&mut readers, &region);
+            found.dedup();
+            assert!(found.into_iter().eq(expected));
+        }
+        assert!(
+            most_boxes > COMPARED_MAX && most_reads > COMPARED_MAX,
+            "{most_boxes}, {most_reads}"
+        );
     }
 }
