@@ -80,7 +80,6 @@ pub(crate) fn trace<'a, const USERS: bool>(
         };
         input.buffer = buffer.extent;
         let subject = Subject { spec, space, next, access, buffer };
-        subject.check_mode()?;
         subject.check_dimensions(&all)?;
         // Once: a user's mapper may be slow, or answer differently next time.
         let image = match &access.mapper {
@@ -99,17 +98,34 @@ pub(crate) fn trace<'a, const USERS: bool>(
 /// A task is of a kind that is declared, and its index space is one.
 #[inline]
 fn check_work(spec: &TaskSpec, next: TaskId) -> Result<(), DeclareError> {
+    match &spec.work {
+        Work::Device(space) | Work::HostSplit { space, .. } if space.is_one() => Ok(()),
+        Work::HostOnce { .. } | Work::Combine { .. } => Ok(()),
+        _ => check_rare_work(spec, next),
+    }
+}
+
+/// As [`check_work`]. A fence does not write: it is taken by every node for itself.
+#[cold]
+fn check_rare_work(spec: &TaskSpec, next: TaskId) -> Result<(), DeclareError> {
+    let task = || describe(spec, next);
     let kind = match &spec.work {
-        Work::Device(space) | Work::HostSplit { space, .. } => {
-            let Some(flaw) = space.flaw() else { return Ok(()) };
-            return Err(DeclareError::Space { task: describe(spec, next), flaw });
-        }
-        Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => return Ok(()),
         Work::Forward => "a forward",
         Work::Horizon => "a horizon",
         Work::Epoch(_) => "an epoch",
+        Work::Device(space) | Work::HostSplit { space, .. } => {
+            let flaw = space.flaw();
+            return flaw.map_or(Ok(()), |flaw| Err(DeclareError::Space { task: task(), flaw }));
+        }
+        Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => {
+            let is_fence = spec.work == Work::Fence;
+            let mut written = spec.buffer_accesses().filter(|access| access.mode.writes());
+            let Some(access) = written.next().filter(|_| is_fence) else { return Ok(()) };
+            let (buffer, access) = (access.buffer, access.to_string());
+            return Err(DeclareError::FenceWrites { task: task(), buffer, access });
+        }
     };
-    Err(DeclareError::MadeByGraph { task: describe(spec, next), kind })
+    Err(DeclareError::MadeByGraph { task: task(), kind })
 }
 
 /// Adds one access to the footprint.
@@ -186,18 +202,6 @@ impl Subject<'_> {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
             violation,
-        })
-    }
-
-    /// What every node takes a copy of, nobody writes meanwhile.
-    fn check_mode(&self) -> Result<(), DeclareError> {
-        if self.spec.work != Work::Fence || !self.access.mode.writes() {
-            return Ok(());
-        }
-        Err(DeclareError::FenceWrites {
-            task: describe(self.spec, self.next),
-            buffer: self.buffer.name.clone(),
-            access: self.access.to_string(),
         })
     }
 

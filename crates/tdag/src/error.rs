@@ -152,14 +152,14 @@ pub enum DeclareError {
     },
     /// A fence writes.
     #[error(
-        "{task} is a fence, which every node takes for itself, and {access} of buffer \"{buffer}\"; a \
+        "{task} is a fence, which every node takes for itself, and {access} of {buffer}; a \
          fence only reads: write in a host task that runs once, or in `Work::Combine`"
     )]
     FenceWrites {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name: the one that the program gave it, or its id, `B0`.
-        buffer: Arc<str>,
+        /// The id of the buffer.
+        buffer: crate::BufferId,
         /// What it does: `writes through all`.
         access: String,
     },

@@ -68,19 +68,35 @@ pub enum SpaceFlaw {
 impl IndexSpace {
     /// What keeps this from being an index space; `None` if nothing does, without any item as well. O(1).
     #[must_use]
-    #[inline]
     pub fn flaw(&self) -> Option<SpaceFlaw> {
-        let Self { dims, extent, granularity, split, oversubscription } = *self;
-        if dims > 3 || extent.effective_dims() > usize::from(dims) {
-            return Some(SpaceFlaw::Dimensions { dims, extent });
-        }
-        if granularity.contains(&0) {
-            return Some(SpaceFlaw::Granularity { granularity });
-        }
+        (!self.is_one()).then(|| self.named_flaw())
+    }
+
+    /// Whether it has no [flaw](Self::flaw). Without branches: each of them costs more than all comparisons.
+    #[inline]
+    pub(crate) fn is_one(&self) -> bool {
+        let Self { granularity, split, oversubscription, .. } = self;
+        let is_grained = (granularity[0] != 0) & (granularity[1] != 0) & (granularity[2] != 0);
+        let is_cut = !matches!(split, Split::Along(3..)) & (*oversubscription != 0);
+        self.is_flat() & is_grained & is_cut
+    }
+
+    /// Whether the extent is flat beyond the dimensions, of which there are three at most.
+    #[inline]
+    fn is_flat(&self) -> bool {
+        let (dims, min, max) = (usize::from(self.dims), self.extent.min(), self.extent.max());
+        let is_flat = |dim: usize| (dim < dims) | ((min[dim] == 0) & (max[dim] <= 1));
+        (dims <= 3) & is_flat(0) & is_flat(1) & is_flat(2)
+    }
+
+    #[cold]
+    fn named_flaw(&self) -> SpaceFlaw {
+        let Self { dims, extent, granularity, split, .. } = *self;
         match split {
-            Split::Along(dim @ 3..) => Some(SpaceFlaw::SplitAlong { dim }),
-            _ if oversubscription == 0 => Some(SpaceFlaw::NoChunks),
-            _ => None,
+            _ if !self.is_flat() => SpaceFlaw::Dimensions { dims, extent },
+            _ if granularity.contains(&0) => SpaceFlaw::Granularity { granularity },
+            Split::Along(dim @ 3..) => SpaceFlaw::SplitAlong { dim },
+            _ => SpaceFlaw::NoChunks,
         }
     }
 

@@ -281,7 +281,7 @@ fn what_the_graph_makes_itself_is_not_declared() {
 fn a_fence_only_reads() {
     let error = refusal(Work::Fence, |f| vec![write(f.a, Mapper::All)]);
     let text =
-        "is a fence, which every node takes for itself, and writes through all of buffer \"a\"";
+        "is a fence, which every node takes for itself, and writes through all of B0; a fence";
     assert!(error.starts_with(text), "{error}");
 }
 
