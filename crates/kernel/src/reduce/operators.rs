@@ -280,8 +280,7 @@ impl<T: Number> Operator<Located<T>> for ArgMin {
 
     #[inline]
     fn combine(&self, earlier: Located<T>, later: Located<T>) -> Located<T> {
-        let is_less = later.value < earlier.value || earlier.value.is_none();
-        if is_less || later.is_before(&earlier) { later } else { earlier }
+        later.or(earlier, (later.value < earlier.value) | earlier.value.is_none())
     }
 }
 
@@ -296,16 +295,19 @@ impl<T: Number> Operator<Located<T>> for ArgMax {
 
     #[inline]
     fn combine(&self, earlier: Located<T>, later: Located<T>) -> Located<T> {
-        let is_greater = later.value > earlier.value || earlier.value.is_none();
-        if is_greater || later.is_before(&earlier) { later } else { earlier }
+        later.or(earlier, (later.value > earlier.value) | earlier.value.is_none())
     }
 }
 
-impl<T: PartialEq> Located<T> {
-    /// Whether it is the same number, found earlier.
+impl<T: Copy + PartialEq> Located<T> {
+    /// This if it is better, or the same number found earlier, or else the other. Without a jump: which of two it is
+    /// nobody can foretell, and a jump to the wrong place takes longer than all of this.
     #[inline]
-    fn is_before(&self, other: &Self) -> bool {
-        self.value == other.value && self.place() < other.place()
+    fn or(self, other: Self, is_better: bool) -> Self {
+        let is_before = (self.value == other.value) & (self.place() < other.place());
+        let it = is_better | is_before;
+        let [low, high] = [0, 1].map(|word| if it { self.place[word] } else { other.place[word] });
+        Self { value: if it { self.value } else { other.value }, place: [low, high] }
     }
 }
 
