@@ -190,6 +190,17 @@ fn a_range_that_ends_before_it_begins_is_nowhere() {
 }
 
 #[test]
+fn a_run_of_no_elements_is_none_wherever_it_begins() {
+    let elements = elements();
+    for at in [0, 3, usize::MAX, usize::MAX / size_of::<i32>() + 1] {
+        let run = line(&elements, 7, Bounds::new([9], [12])).run([at], 0);
+        // Were its address null, this would be `None`.
+        assert!(std::hint::black_box(Some(run)).is_some_and(<[i32]>::is_empty));
+    }
+    assert_eq!(line(&elements, 7, Bounds::new([9], [12])).run([10], 2), [3, 4]);
+}
+
+#[test]
 fn vectors_are_the_elements_that_they_consist_of() {
     let elements = elements();
     for part in PARTS {
