@@ -38,7 +38,7 @@ impl<const K: usize> Item<K> {
     }
 
     /// The point's row-major position in the whole index space, if that begins at the
-    /// origin. O(K).
+    /// origin. If it has an offset, this counts from where the origin would be, and goes beyond the number of items. O(K).
     #[must_use]
     #[inline]
     pub fn linear_id(&self) -> usize {

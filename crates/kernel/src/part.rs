@@ -97,7 +97,8 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         Self { start, strides, part, row, elements: PhantomData }
     }
 
-    /// The box of elements that the access declares of the buffer.
+    /// The box of elements that the access declares of the buffer: all of a chunk's, where a kernel reads it, and so another on
+    /// another split.
     #[must_use]
     #[inline]
     pub const fn bounds(&self) -> Bounds<D> {
@@ -110,7 +111,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         (self.start, self.strides)
     }
 
-    /// The number of elements.
+    /// The number of elements, in [`bounds`](Self::bounds).
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -212,11 +213,14 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
             *last = last.saturating_add(len.saturating_sub(1));
         }
         let is_here = self.part.contains(start) && self.part.contains(last) && (D > 0 || len < 2);
-        if len > 0 && !is_here {
+        if len == 0 {
+            // Of an index that is nowhere there is no address: it might be null.
+            return &[];
+        }
+        if !is_here {
             no_vector(Scope::Declared, (len, start), &self.part);
         }
-        // SAFETY: all of them are in the part, side by side along the fastest dimension; of none the
-        // address does not matter, but that it is aligned.
+        // SAFETY: all of them are in the part, side by side along the fastest dimension.
         unsafe { core::slice::from_raw_parts(self.address(start), len) }
     }
 
@@ -312,15 +316,15 @@ impl<'a, T> PartView<'a, T, 1> {
         first..end
     }
 
-    /// All elements, in order.
+    /// All elements, in order: those of the whole chunk, where a kernel reads it. What an item has of them, `view[a..b]` is.
     #[inline]
     pub fn iter(&self) -> core::slice::Iter<'a, T> {
         self.as_relative_slice().iter()
     }
 
     /// All elements. Positions in the slice count from the first of them, which is
-    /// [`indices`](Self::indices)`.start` in the buffer, so they are others on another split: to
-    /// find an element, index the view.
+    /// [`indices`](Self::indices)`.start` in the buffer, so they are others on another split, as is the length: to
+    /// find an element, or those of an item, index the view.
     #[must_use]
     #[inline]
     pub fn as_relative_slice(&self) -> &'a [T] {

@@ -136,7 +136,8 @@ pub fn transposed() -> PerDimension<2> {
 /// # Ok::<(), celerity::Error>(())
 /// ```
 ///
-/// Items that write through it get a `PartViewMut`, in compiled kernels too, where it is how an item keeps
+/// Items that read through it get a view of all blocks of their chunk, and find their own by index. Items that write through it
+/// get a `PartViewMut` of their block, in compiled kernels too, where it is how an item keeps
 /// many elements in registers: `matmul_blocks` of the examples has 8 × 8.
 #[must_use]
 pub fn blocks<const D: usize>(size: [usize; D]) -> PerDimension<D> {
