@@ -4,6 +4,13 @@
 use std::error::Error;
 use std::fmt::{Formatter, Result};
 
+use crate::contain::caught;
+
+/// The text of an error of the program's, or that to write it panics.
+pub(crate) fn text_of(error: &dyn Error) -> String {
+    caught(|| error.to_string()).unwrap_or_else(|said| format!("its error's text panics: {said}"))
+}
+
 /// Writes an error's text and, on a line each, the texts of its causes that the line before
 /// does not end with.
 ///
@@ -37,11 +44,11 @@ use std::fmt::{Formatter, Result};
 /// # Errors
 /// As writing to the formatter.
 pub fn write_with_causes(error: &dyn Error, f: &mut Formatter<'_>) -> Result {
-    let mut text = error.to_string();
+    let mut text = text_of(error);
     f.write_str(&text)?;
     let mut cause = error.source();
     while let Some(error) = cause {
-        let next = error.to_string();
+        let next = text_of(error);
         if !text.ends_with(&next) {
             write!(f, "\ncaused by: {next}")?;
             text = next;

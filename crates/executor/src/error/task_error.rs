@@ -5,6 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::causes::text_of;
+
 /// The error of a host task: any error, shared by all that report it.
 ///
 /// On the process where the task ran, this is the very error that the task has returned. On
@@ -34,7 +36,7 @@ impl TaskError {
         std::iter::from_fn(move || {
             let error = next?;
             next = error.source();
-            Some(error.to_string())
+            Some(text_of(error))
         })
     }
 }
@@ -49,8 +51,9 @@ impl Deref for TaskError {
 }
 
 impl fmt::Display for TaskError {
+    /// The text of the program's error. What writes it is the program's as well, and may panic where the runtime asks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.pad(&text_of(&*self.0))
     }
 }
 

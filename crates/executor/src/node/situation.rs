@@ -144,6 +144,9 @@ impl Situation<'_> {
         let mut users = self.unissued().filter(|kind| placed_in(kind, allocation).is_some());
         let task = users.find_map(|kind| kind.effects().task());
         let needed = task.and_then(|task| self.needed_of(allocation, task));
+        let residents = self.hardware.residents(memory);
+        // Whose memory the program has handed over, the backend has not given.
+        let resident = resident.max(residents.iter().map(|resident| resident.bytes).sum());
         let placement = || self.unissued().find_map(|kind| placed_in(kind, allocation));
         let error = Box::new(NoRoom {
             memory: describe(memory),
@@ -154,7 +157,7 @@ impl Situation<'_> {
             bytes,
             resident,
             free,
-            residents: self.hardware.residents(memory),
+            residents,
         });
         RunError::OutOfMemory { node: self.peers.local(), error }
     }

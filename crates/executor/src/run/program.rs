@@ -89,7 +89,14 @@ where
     let node = frontend.node();
     let outcome = catch_unwind(AssertUnwindSafe(|| body(frontend)));
     let outcome = match outcome {
-        Ok(Ok(value)) => Ok(frontend.shutdown().map(|()| value).map_err(E::from)),
+        Ok(Ok(value)) => match frontend.shutdown() {
+            Ok(()) => Ok(Ok(value)),
+            // Both are the program's own, and may panic. The node must hear of its end in any case.
+            Err(error) => catch_unwind(AssertUnwindSafe(|| {
+                drop(value);
+                Err(E::from(error))
+            })),
+        },
         Ok(Err(error)) => {
             let message = caught(|| error.to_string());
             let message = message.unwrap_or_else(|said| format!("its error's text panics: {said}"));

@@ -210,6 +210,83 @@ fn a_panic_of_the_program_is_a_panic_of_the_run_and_an_error_on_other_nodes() {
     }
 }
 
+/// What is dropped with a panic.
+#[derive(Debug)]
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn what_a_failed_run_drops_may_panic_as_its_error_may() {
+    /// An error that is not made of any.
+    #[derive(Debug)]
+    struct Unmade;
+
+    impl From<RunError> for Unmade {
+        fn from(_: RunError) -> Self {
+            panic!("no error of mine")
+        }
+    }
+
+    impl std::fmt::Display for Unmade {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            unreachable!("nobody makes one")
+        }
+    }
+
+    fn fail(node: &NodeFrontend) {
+        let failing = |_: &[View<'_>]| panic!("broken");
+        host_task(node, "failing", Vec::new(), failing).expect("it is lawful");
+    }
+
+    for nodes in 1..=3 {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            run(&cluster(nodes, 1), |node| {
+                fail(node);
+                Ok(Bomb)
+            })
+        }));
+        assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"dropped"));
+        let body = |node: &Arc<NodeFrontend>| -> Result<(), Unmade> {
+            fail(node);
+            Ok(())
+        };
+        let outcome = catch_unwind(|| celerity_executor::run_cluster(&cluster(nodes, 1), body));
+        assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"no error of mine"));
+        assert_next_run_works(&cluster(nodes, 1));
+    }
+}
+
+#[test]
+fn an_error_of_a_host_task_whose_text_panics_is_told_with_its_task() {
+    #[derive(Debug)]
+    struct Unsaid;
+
+    impl std::fmt::Display for Unsaid {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("no words")
+        }
+    }
+
+    impl std::error::Error for Unsaid {}
+
+    for config in configurations() {
+        let outcome = run(&config, |node| {
+            let payload = Payload::Host(HostFunction::new(|_| Err(TaskError::new(Unsaid))));
+            node.submit(spec("save", Work::HostOnce { node: 0 }, Vec::new()), payload)?;
+            Ok(node.barrier()?)
+        });
+        let Err(ProgramError::Run(error)) = outcome else { panic!("{config:?}: {outcome:?}") };
+        let text = error.to_string();
+        assert!(text.contains("T1 \"save\""), "{text}");
+        assert!(text.contains("its error's text panics: no words"), "{text}");
+    }
+}
+
 #[test]
 fn a_mistake_of_all_nodes_is_the_same_error_whoever_makes_it_first() {
     for first in 0..3_u64 {
