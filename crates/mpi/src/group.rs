@@ -8,8 +8,7 @@ use std::ffi::c_int;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -27,7 +26,10 @@ use crate::thread_level::ThreadLevel;
 /// [`SimpleCommunicator`] that is Celerity's to free.
 ///
 /// Rank `n` is node `n`. Errors of calls are returned, not fatal.
-pub struct MpiGroup(ManuallyDrop<SimpleCommunicator>);
+pub struct MpiGroup {
+    communicator: ManuallyDrop<SimpleCommunicator>,
+    _presence: Presence,
+}
 
 /// Why a task gets no communicator of MPI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +54,11 @@ pub enum MpiGroupError {
     /// The run has lost a node.
     #[error("MPI cannot be used any more, since a node was lost")]
     Lost,
+    /// The run has failed, so that others do not come.
+    #[error(
+        "the run has failed on another node, which nobody would come from to what this waits for in MPI"
+    )]
+    RunFailed,
     /// An MPI call failed.
     #[error(transparent)]
     Call(#[from] MpiError),
@@ -61,8 +68,48 @@ pub enum MpiGroupError {
 /// is collective, and a run may end while others do not come.
 static MADE: Mutex<BTreeMap<(u64, u16), Comm>> = Mutex::new(BTreeMap::new());
 
-/// Handles in use.
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
+/// Who may wait in MPI, and for which runs nobody shall any more.
+static WAITERS: Mutex<Waiters> = Mutex::new(Waiters { present: BTreeMap::new(), failed: None });
+
+struct Waiters {
+    /// By run: handles in use, and calls for one.
+    present: BTreeMap<u64, usize>,
+    /// The newest run that has failed.
+    failed: Option<u64>,
+}
+
+/// Somebody who may wait in MPI.
+struct Presence {
+    run: u64,
+}
+
+impl Presence {
+    /// In a run, unless it has failed: whoever comes then waits for nodes that do not.
+    fn of(run: u64) -> Result<Self, MpiGroupError> {
+        let mut waiters = waiters();
+        if waiters.failed == Some(run) {
+            return Err(MpiGroupError::RunFailed);
+        }
+        *waiters.present.entry(run).or_default() += 1;
+        Ok(Self { run })
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let mut waiters = waiters();
+        if let Some(here) = waiters.present.get_mut(&self.run) {
+            *here -= 1;
+            if *here == 0 {
+                waiters.present.remove(&self.run);
+            }
+        }
+    }
+}
+
+fn waiters() -> MutexGuard<'static, Waiters> {
+    WAITERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The communicator of this collective group of the run that is under way, for as long as one of
 /// its tasks runs. The first call of a run is collective: all nodes make it in the same task.
@@ -79,6 +126,8 @@ pub fn group_communicator(group: u16) -> Result<MpiGroup, MpiGroupError> {
     if granted < ThreadLevel::Multiple {
         return Err(MpiGroupError::Threads { granted });
     }
+    // From here on: to make one waits for the others, too.
+    let presence = Presence::of(run)?;
     let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let known = made().get(&(run, group)).copied();
     let communicator = match known {
@@ -92,16 +141,22 @@ pub fn group_communicator(group: u16) -> Result<MpiGroup, MpiGroupError> {
             communicator
         }
     };
-    IN_USE.fetch_add(1, Ordering::AcqRel);
     // SAFETY: it is alive, no inter-communicator and none of MPI's own; it is not dropped as
     // one, so that nobody frees it.
-    Ok(MpiGroup(ManuallyDrop::new(unsafe { SimpleCommunicator::from_raw(communicator.raw()) })))
+    let communicator = unsafe { SimpleCommunicator::from_raw(communicator.raw()) };
+    Ok(MpiGroup { communicator: ManuallyDrop::new(communicator), _presence: presence })
 }
 
-/// A run has failed. Who waits in MPI for a node that does not come cannot be woken: if that is so
-/// for `patience`, all processes are ended.
+/// The run that is under way has failed. Who waits in MPI for a node that does not come cannot be woken: if that is so
+/// for `patience`, all processes are ended. Nobody begins to wait from now on.
 pub(crate) fn run_has_failed(error: &str, patience: Duration) {
-    if IN_USE.load(Ordering::Acquire) == 0 {
+    let Some(run) = run_under_way() else { return };
+    let is_waited = {
+        let mut waiters = waiters();
+        waiters.failed = Some(run);
+        waiters.present.contains_key(&run)
+    };
+    if !is_waited {
         return;
     }
     let message = format!(
@@ -110,7 +165,7 @@ pub(crate) fn run_has_failed(error: &str, patience: Duration) {
     );
     let watch = move || {
         thread::sleep(patience);
-        if IN_USE.load(Ordering::Acquire) > 0 {
+        if waiters().present.contains_key(&run) {
             Comm::world().end_all(&message);
         }
     };
@@ -122,13 +177,7 @@ impl Deref for MpiGroup {
     type Target = SimpleCommunicator;
 
     fn deref(&self) -> &SimpleCommunicator {
-        &self.0
-    }
-}
-
-impl Drop for MpiGroup {
-    fn drop(&mut self) {
-        IN_USE.fetch_sub(1, Ordering::AcqRel);
+        &self.communicator
     }
 }
 

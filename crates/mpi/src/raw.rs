@@ -109,6 +109,12 @@ impl Comm {
         Self(world())
     }
 
+    /// None, until MPI has made one.
+    pub(crate) fn none() -> Self {
+        // SAFETY: a constant of the MPI library.
+        Self(unsafe { ffi::RSMPI_COMM_NULL })
+    }
+
     /// Starts to make another communicator of the same processes, to be used when the request
     /// has completed. Collective.
     ///

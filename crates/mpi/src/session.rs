@@ -244,7 +244,7 @@ fn connect(
 
 /// Another communicator of the same processes. Collective, but does not block for ever.
 fn duplicate(comm: Comm, deadline: &Deadline) -> Result<Comm, StartError> {
-    let mut made = Box::new(comm);
+    let mut made = Box::new(Comm::none());
     // SAFETY: the box stays where it is until the request has completed, or for ever.
     let request = unsafe { comm.start_duplicate(&raw mut *made)? };
     if let Err(error) = complete(request, "MPI_Comm_idup", deadline, None) {
@@ -289,7 +289,10 @@ fn complete(
     side: Option<(NodeId, &SideChannel)>,
 ) -> Result<(), StartError> {
     let (start, mut silent) = (Instant::now(), None);
-    while raw::test_one(request)?.is_none() {
+    loop {
+        if let Some(status) = raw::test_one(request)? {
+            return Ok(raw::check(step, status.MPI_ERROR)?);
+        }
         if let Some((node, side)) = side
             && let Some(loss) = side.lost()
             && silent.get_or_insert_with(Instant::now).elapsed() >= LAST_WORDS
@@ -305,7 +308,6 @@ fn complete(
             false => thread::sleep(REQUEST_PATIENCE),
         }
     }
-    Ok(())
 }
 
 /// Takes the session down when the process ends.

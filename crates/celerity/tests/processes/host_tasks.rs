@@ -174,6 +174,45 @@ pub(crate) fn panics_while_others_wait_in_mpi() -> ExitCode {
     told(node, &error)
 }
 
+/// The same before the last node has asked for MPI, and others wait for it to do so.
+pub(crate) fn panics_while_others_ask_for_mpi() -> ExitCode {
+    std::panic::set_hook(Box::new(|_| ()));
+    let patient = config().mpi_thread_multiple(true).peer_timeout(Duration::from_secs(2));
+    let (node, error, _) = fail_with(&patient, |queue| {
+        let last = queue.nodes() - 1;
+        queue.host_task("meet").collective("g", (), move |partition, ()| {
+            if partition.node() == last {
+                std::thread::sleep(Duration::from_millis(300));
+                panic!("the disk is on fire");
+            }
+            partition.mpi()?.barrier();
+            Ok(())
+        })?;
+        queue.barrier()
+    });
+    told(node, &error)
+}
+
+/// The same, and others come to MPI when the run has failed.
+pub(crate) fn panics_before_others_use_mpi() -> ExitCode {
+    std::panic::set_hook(Box::new(|_| ()));
+    let patient = config().mpi_thread_multiple(true).peer_timeout(Duration::from_secs(2));
+    let (node, error, _) = fail_with(&patient, |queue| {
+        let last = queue.nodes() - 1;
+        let meet = || queue.host_task("meet");
+        meet()
+            .collective("g", (), |partition, ()| partition.mpi().map(drop).map_err(Into::into))?;
+        meet().collective("g", (), move |partition, ()| {
+            assert!(partition.node() != last, "the disk is on fire");
+            std::thread::sleep(Duration::from_millis(1500));
+            partition.mpi()?.barrier();
+            Ok(())
+        })?;
+        queue.barrier()
+    });
+    told(node, &error)
+}
+
 fn told(node: usize, error: &RunError) -> ExitCode {
     println!("N{node}: {error}");
     ExitCode::from(ENDED)

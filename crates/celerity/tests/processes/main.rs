@@ -51,6 +51,8 @@ fn main() -> ExitCode {
         Ok("mpi-refused") => host_tasks::mpi_refused(),
         Ok("collective-panic") => return host_tasks::panics(),
         Ok("collective-mpi-panic") => return host_tasks::panics_while_others_wait_in_mpi(),
+        Ok("collective-mpi-absent") => return host_tasks::panics_while_others_ask_for_mpi(),
+        Ok("collective-mpi-late") => return host_tasks::panics_before_others_use_mpi(),
         Ok("combiner-panic") => return panics::combiner(),
         Ok("combination-panic") => return panics::combination(),
         Ok("mapper-panic") => return panics::range_mapper(),

@@ -83,6 +83,14 @@ const MEETING_IN_MPI: &[&str] = &[
     "celerity: a task still waits in MPI 2s later, where nothing can wake it",
 ];
 
+/// Who comes later is told, and need not be ended.
+const MEETING_LATE: &[&str] = &[
+    "N0: task T2 \"meet\" at ",
+    "N1: task T2 \"meet\" at ",
+    "N2: task T2 \"meet\" at ",
+    "panicked on N2: the disk is on fire",
+];
+
 /// Errors, panics, mappers and memory of a program of three processes.
 pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
     let stage = |name: &str, role, told, end| {
@@ -113,6 +121,18 @@ pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec
             "host tasks of which one panics, others in MPI",
             "collective-mpi-panic",
             MEETING_IN_MPI,
+            End::Badly,
+        ),
+        stage(
+            "host tasks of which one panics, others wait for it to ask for MPI",
+            "collective-mpi-absent",
+            MEETING_IN_MPI,
+            End::Badly,
+        ),
+        stage(
+            "host tasks of which one panics, others come to MPI later",
+            "collective-mpi-late",
+            MEETING_LATE,
             End::Badly,
         ),
     ]
