@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use celerity_cdag::NodeId;
@@ -78,6 +79,7 @@ impl CudaWindows {
         config: WindowConfig,
         gpus: impl IntoIterator<Item = (Gpu, u64, Arc<AllocationStream>)>,
     ) -> Result<Self, DriverError> {
+        let bytes = config.bytes()?;
         let mut all = Self {
             driver: driver.clone(),
             config,
@@ -91,7 +93,7 @@ impl CudaWindows {
         for (gpu, max_pitch, fence) in gpus {
             let side = || OrderedStream::new(&**driver, gpu);
             let (fills, empties) = (side()?, side()?);
-            let window = driver.alloc_shared(gpu, config.bytes())?;
+            let window = driver.alloc_shared(gpu, bytes)?;
             let events = Events::new(gpu);
             all.devices.push(Device { gpu, max_pitch, window, fence, fills, empties, events });
         }
@@ -181,8 +183,19 @@ impl Default for WindowConfig {
 }
 
 impl WindowConfig {
-    fn bytes(&self) -> u64 {
-        u64::from(self.slots) * self.slot_bytes
+    /// Elements of up to so many bytes go by windows.
+    const LEAST_SLOT: u64 = 1 << 16;
+    const SLOTS: RangeInclusive<u16> = 1..=1024;
+
+    /// How large a window is.
+    ///
+    /// # Errors
+    /// If the fields are not what they say that they are: pieces would not have room.
+    fn bytes(&self) -> Result<u64, DriverError> {
+        let &Self { slots, slot_bytes, .. } = self;
+        let bytes = u64::from(slots).checked_mul(slot_bytes);
+        let fits = Self::SLOTS.contains(&slots) && slot_bytes >= Self::LEAST_SLOT;
+        bytes.filter(|_| fits).ok_or(DriverError::NoWindows { slots, slot_bytes })
     }
 }
 

@@ -20,6 +20,16 @@ pub enum DriverError {
         /// What is needed, likewise.
         needed: u32,
     },
+    /// Windows between GPUs cannot be as they are asked for.
+    #[error(
+        "`WindowConfig` asks for {slots} slots of {slot_bytes} bytes; there are 1 to 1024, of at least 65536"
+    )]
+    NoWindows {
+        /// Pieces in a window.
+        slots: u16,
+        /// Bytes of a piece.
+        slot_bytes: u64,
+    },
     /// A GPU needs a thread of its own.
     #[error("the system gives no thread for a GPU: {reason}")]
     NoThread {

@@ -33,6 +33,17 @@ fn pair() -> (Arc<dyn Driver>, Node, Node) {
     (driver, one, two)
 }
 
+#[test]
+fn windows_without_room_for_a_piece_are_refused() {
+    let driver: Arc<dyn Driver> = Arc::new(FakeDriver::new(1, 1 << 24));
+    for (slots, slot_bytes) in [(0, 1 << 16), (1025, 1 << 16), (2, (1 << 16) - 1), (2, u64::MAX)] {
+        let config = WindowConfig { slots, slot_bytes, least: 1 };
+        let error = CudaWindows::new(&driver, config, []).err().expect("it is refused");
+        let text = format!("asks for {slots} slots of {slot_bytes} bytes");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+}
+
 fn wait(windows: &mut CudaWindows) -> Copied {
     loop {
         match windows.poll() {
