@@ -99,6 +99,20 @@ pub enum Error {
         /// What is to be copied.
         part: String,
     },
+    /// Partial results that nodes cannot send each other.
+    #[error(
+        "task {task} reduces into buffer \"{buffer}\", of which each node would send partial results of {bytes} \
+         bytes in one piece, and 2147483647 are the most; reduce into parts of it, or add to its elements by \
+         `update`"
+    )]
+    PartialResults {
+        /// The task: name and source line.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+        /// Bytes of all of its elements.
+        bytes: u64,
+    },
     /// A buffer that a task reduces into, and accesses in another way as well.
     #[error(
         "task {task} reduces into buffer \"{buffer}\" and accesses it once more; reduce into each \

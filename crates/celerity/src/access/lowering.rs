@@ -199,6 +199,10 @@ impl<'q> Lowering<'q> {
         self.check_origin(buffer)?;
         let elements = buffer.range().iter().fold(1, |all: usize, &size| all.saturating_mul(size));
         let (size, align) = (partial_bytes::<T>(elements), align_of::<T>() as u64);
+        if size > MOST_PARTIAL && self.origin.frontend.nodes() > 1 {
+            let (task, buffer) = (self.origin.describe(), buffer.name());
+            return Err(Error::PartialResults { task, buffer, bytes: size });
+        }
         let reduction =
             ReductionTarget { result: buffer.id(), elements, operator, includes_current };
         let name = format!("{} of {}", buffer.name(), self.origin.name).into();
@@ -293,6 +297,9 @@ fn covers(mapper: &Mapper, space: Box3, buffer: Box3) -> bool {
     let input = MapperInput { chunk: space, global: space, buffer };
     !matches!(mapper, Mapper::User(_)) && mapper.map(&input) == buffer.into()
 }
+
+/// A partial result is an element as others, and MPI counts the bytes of one in 31 bits.
+const MOST_PARTIAL: u64 = i32::MAX as u64;
 
 /// Bytes of so many elements. Of more than can be counted the largest number of whole elements: no memory is so large, so
 /// that the task says that there is none.

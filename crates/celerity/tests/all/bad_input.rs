@@ -191,6 +191,20 @@ fn partial_results_that_cannot_be_counted_have_no_room() {
 }
 
 #[test]
+fn partial_results_that_nodes_cannot_send_are_refused() {
+    let outcome = Config::default().nodes(2).run(|queue| {
+        let sums = queue.buffer::<u32, 1>(1 << 29).named("sums");
+        queue.task("add").parallel_for(8, sums.reduce(Sum), |item, sums| {
+            sums.combine_at(item[0], 1);
+        })?;
+        Ok(())
+    });
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::PartialResults { .. }), "{error:?}");
+    assert_says(&error, &["\"add\"", "\"sums\"", "2147483648 bytes"]);
+}
+
+#[test]
 fn tasks_that_touch_the_same_in_another_order_are_another_program() {
     for (nodes, hosts) in [(2, false), (3, false), (2, true)] {
         let outcome = Config::default().nodes(nodes).run(|queue| {
