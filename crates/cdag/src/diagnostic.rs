@@ -6,8 +6,9 @@ use celerity_regions::Region;
 
 use celerity_cpd::NodeId;
 
-/// A mistake in the user's program. The graph stays well-formed, but results
-/// are not defined any more.
+/// A mistake in the user's program. The graph of this node stays well-formed, but results
+/// are not defined any more, and what two nodes take for theirs, each of them sends: whoever runs the graph should
+/// end the run, as messages may come that nobody awaits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -65,9 +65,13 @@ impl<V> Arrival<V> {
         if let Err(error) = self.frontend.refuse_in_mappers(WAIT) {
             return Poll::Ready(Err(error.into()));
         }
+        // Wakers are the program's: to make one, and to drop the one before, takes no lock.
+        let new = context.waker().clone();
         let mut state = self.slot.lock();
         if let State::Pending(waker) = &mut *state {
-            *waker = Some(context.waker().clone());
+            let before = waker.replace(new);
+            drop(state);
+            drop(before);
             return Poll::Pending;
         }
         let value = state.take();

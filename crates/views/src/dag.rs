@@ -13,9 +13,9 @@ use petgraph::visit::EdgeRef;
 use crate::labels::{CommandLabel, InstructionLabel, TaskLabel};
 use crate::names::BufferNames;
 
-/// A graph as positions and labels, kept in a [`petgraph`] graph. Position =
-/// index of the id in its namespace, so streams must be complete: ids dense
-/// and from 0.
+/// A graph as positions and labels, kept in a [`petgraph`] graph. Of a stream, or of a part of one without
+/// gaps, the first node has position 0, the next one 1, and so on; what a part waits for that comes before
+/// it is left out.
 ///
 /// ```
 /// use celerity_views::Dag;
@@ -72,9 +72,10 @@ impl Dag {
             let label = TaskLabel(task, names).to_string();
             dag.add(task.id.to_string(), label, role_of_work(&task.work));
         }
+        let first = tasks.first().map_or(0, |task| task.id.index());
         for (later, task) in tasks.iter().enumerate() {
-            dag.connect_all(later, &task.dependencies);
-            dag.keep_apart_from(later, task.conflicts.as_slice());
+            dag.connect_all(later, first, &task.dependencies);
+            dag.keep_apart_from(later, first, task.conflicts.as_slice());
         }
         dag
     }
@@ -87,9 +88,10 @@ impl Dag {
             let label = CommandLabel(&command.kind, command.task, names).to_string();
             dag.add(format!("{owner} {}", command.id), label, role_of_command(&command.kind));
         }
+        let first = commands.first().map_or(0, |command| command.id.index());
         for (later, command) in commands.iter().enumerate() {
-            dag.connect_all(later, &command.dependencies);
-            dag.keep_apart_from(later, command.conflicts.as_slice());
+            dag.connect_all(later, first, &command.dependencies);
+            dag.keep_apart_from(later, first, command.conflicts.as_slice());
         }
         dag
     }
@@ -103,11 +105,12 @@ impl Dag {
             let label = InstructionLabel(&instruction.kind, names).to_string();
             dag.add(format!("{owner} {}", instruction.id), label, role_of_instruction(&effects));
         }
+        let first = instructions.first().map_or(0, |instruction| instruction.id.index());
         for (later, instruction) in instructions.iter().enumerate() {
-            for on in &instruction.dependencies {
-                dag.connect(later, position(on.index()), None);
+            for earlier in instruction.dependencies.iter().filter_map(|on| position(*on, first)) {
+                dag.connect(later, earlier, None);
             }
-            dag.keep_apart_from(later, instruction.effects().conflicts);
+            dag.keep_apart_from(later, first, instruction.effects().conflicts);
         }
         dag
     }
@@ -129,14 +132,16 @@ impl Dag {
         self.graph.add_edge(NodeIndex::new(earlier), NodeIndex::new(later), kind);
     }
 
-    fn connect_all<I: GraphId>(&mut self, later: usize, dependencies: &Dependencies<I>) {
-        for dep in dependencies.iter() {
-            self.connect(later, position(dep.on.index()), Some(dep.kind));
+    fn connect_all<I: GraphId>(&mut self, later: usize, first: u64, on: &Dependencies<I>) {
+        for dep in on.iter() {
+            if let Some(earlier) = position(dep.on, first) {
+                self.connect(later, earlier, Some(dep.kind));
+            }
         }
     }
 
-    fn keep_apart_from<I: GraphId>(&mut self, later: usize, others: &[I]) {
-        let others = others.iter().map(|with| position(with.index()));
+    fn keep_apart_from<I: GraphId>(&mut self, later: usize, first: u64, others: &[I]) {
+        let others = others.iter().filter_map(|with| position(*with, first));
         self.conflicts.extend(others.map(|earlier| (later, earlier)));
     }
 
@@ -273,12 +278,16 @@ fn role_of_instruction(effects: &Effects<'_>) -> Role {
     }
 }
 
-fn position(index: u64) -> usize {
-    usize::try_from(index).expect("collected graphs fit in memory")
+/// Where the node of this id is, in a stream whose `first` node has that index; nowhere, if it comes before that.
+fn position<I: GraphId>(id: I, first: u64) -> Option<usize> {
+    let position = id.index().checked_sub(first)?;
+    Some(usize::try_from(position).expect("what is drawn fits into memory"))
 }
 
 #[cfg(test)]
 mod tests {
+    use celerity_tdag::{Access, SideEffectOrder};
+
     use super::*;
 
     /// T1 and T2 wait for T0, T3 for T2.
@@ -313,6 +322,34 @@ mod tests {
         let reach = dag.reachability();
         assert!(reach.waits_for(199, 1) && reach.waits_for(198, 130));
         assert!(!reach.waits_for(199, 0) && !reach.waits_for(198, 131));
+    }
+
+    #[test]
+    fn a_part_of_a_stream_begins_at_position_0() {
+        use celerity_tdag::{TaskGraph, TaskGraphConfig, TaskSpec};
+
+        let mut graph = TaskGraph::new(TaskGraphConfig::default());
+        let mut tasks = vec![graph.start()];
+        let object = graph.create_object(None);
+        for _ in 0..6 {
+            let effect = Access::object(object, SideEffectOrder::Sequential);
+            let (name, work, accesses) = ("t".into(), Work::HostOnce { node: 0 }, vec![effect]);
+            graph.submit(TaskSpec { name, work, accesses, location: None }, &mut tasks).unwrap();
+        }
+        let whole = Dag::of_tasks(&tasks, &BufferNames::default());
+        for first in 0..tasks.len() {
+            let part = Dag::of_tasks(&tasks[first..], &BufferNames::default());
+            assert_eq!(part.len(), tasks.len() - first);
+            for node in 0..part.len() {
+                assert_eq!(part.id(node), whole.id(first + node));
+                let edges =
+                    |dag: &Dag, node| -> Vec<_> { dag.edges(node).map(|(on, _)| on).collect() };
+                let older =
+                    edges(&whole, first + node).into_iter().filter_map(|on| on.checked_sub(first));
+                assert!(edges(&part, node).into_iter().eq(older), "{first}, {node}");
+            }
+        }
+        assert_eq!(Dag::of_tasks(&[], &BufferNames::default()).len(), 0);
     }
 
     #[test]

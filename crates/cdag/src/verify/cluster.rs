@@ -22,7 +22,8 @@ use celerity_cpd::NodeId;
 /// buffers with the same nodes, in the same order.
 ///
 /// **Assignment.** The chunks of a kernel or a fold are disjoint, and together they are its
-/// index space. A host task is executed by node 0, a fence and what combines by every node, and
+/// index space. A host task that runs once is executed by the node that it
+/// names, modulo their number, a fence and what combines by every node, and
 /// every node has each horizon and epoch. A forward is executed by nobody.
 ///
 /// As [`verify`] for each node, plus O(commands · log commands).

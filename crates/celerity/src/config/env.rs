@@ -75,7 +75,7 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_DEVICES",
-        expected: COUNT,
+        expected: "a whole number from 1 to 61",
         set: |config, value| Some(config.devices(value.count()?)),
     },
     Variable {
