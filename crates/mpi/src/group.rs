@@ -56,7 +56,7 @@ pub enum MpiGroupError {
     Lost,
     /// The run has failed, so that others do not come.
     #[error(
-        "the run has failed on another node, which nobody would come from to what this waits for in MPI"
+        "the run has failed on another node: what waits in MPI now waits for nodes that do not come"
     )]
     RunFailed,
     /// An MPI call failed.
