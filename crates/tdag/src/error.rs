@@ -31,7 +31,8 @@ pub enum DeclareError {
     /// A mapper's image is not inside the buffer.
     #[error(
         "{task} accesses {image} of buffer \"{buffer}\" through {mapper}, but the buffer is \
-         {extent}; shrink the index space or correct the range mapper"
+         {extent}; {}",
+        way_back(image, mapper)
     )]
     OutOfBounds {
         /// The task, with its source line.
@@ -212,6 +213,19 @@ pub enum DeclareError {
         /// The access: `a sequential side effect`.
         access: String,
     },
+}
+
+/// What to do about an image that leaves a buffer. An index beyond all buffers comes of a subtraction, in a release build.
+fn way_back(image: &Region, mapper: &str) -> &'static str {
+    const FAR: u64 = i64::MAX as u64;
+    if image.bounding_box().max().iter().any(|&end| end > FAR) {
+        return "the range mapper has subtracted more than there was: use `saturating_sub`, or let the index \
+                space begin later";
+    }
+    match mapper.starts_with("fixed(") {
+        true => "name a part that the buffer has",
+        false => "shrink the index space or correct the range mapper",
+    }
 }
 
 impl fmt::Debug for DeclareError {

@@ -305,7 +305,24 @@ fn leaving_the_buffer_is_refused() {
     }
     let outside = Mapper::fixed(Box3::from_offset_range([0, 8], [1, 1]));
     let result = f.declare(device([1, 1]), vec![write(f.a, outside)]);
-    assert!(matches!(result, Err(DeclareError::OutOfBounds { .. })));
+    let error = result.expect_err("it is outside");
+    assert!(matches!(error, DeclareError::OutOfBounds { .. }));
+    assert!(error.to_string().ends_with("name a part that the buffer has"), "{error}");
+}
+
+#[test]
+fn an_index_that_has_wrapped_around_is_told_from_one_that_is_too_large() {
+    let shifted = |by: u64| {
+        let map = move |input: &MapperInput| {
+            let (min, max) = (input.chunk.min(), input.chunk.max());
+            let first = min[0].wrapping_sub(by);
+            Box3::new([first, min[1], 0], [first.saturating_add(1), max[1], 1]).into()
+        };
+        refusal(device([1, 8]), |f| vec![read(f.a, Mapper::User(UserMapper::new(map)))])
+    };
+    assert!(shifted(2).ends_with("let the index space begin later"), "{}", shifted(2));
+    let far = shifted(0_u64.wrapping_sub(9));
+    assert!(far.ends_with("shrink the index space or correct the range mapper"), "{far}");
 }
 
 #[test]
