@@ -11,7 +11,7 @@ use celerity_cpd::{Collectives, Costs, Discovery};
 use celerity_idag::Lookahead;
 use celerity_tdag::{
     BufferId, CollectiveGroup, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, ObjectId,
-    SourceLocation, Task, TaskGraph, TaskId, TaskSpec, Traced, Work,
+    Task, TaskGraph, TaskId, TaskSpec, Traced, Work,
 };
 use celerity_trace::Text;
 use smallvec::SmallVec;
@@ -39,7 +39,8 @@ pub struct NodeFrontend {
     run_ahead: u64,
     /// Bytes of a buffer's initial contents up to which all are compared between nodes.
     compared_bytes: u64,
-    mapper_trials: MapperTrials,
+    /// Of so many tasks with users' mappers, those of one are held to their laws.
+    mappers_tried: Option<u64>,
     program: Mutex<Program>,
     /// Horizons submitted so far.
     horizons: AtomicU64,
@@ -149,7 +150,7 @@ impl NodeFrontend {
             devices: config.devices,
             run_ahead: config.run_ahead as u64,
             compared_bytes: compared_bytes(config),
-            mapper_trials: MapperTrials::of(config.check),
+            mappers_tried: mappers_tried(config.check),
             program: Mutex::new(program),
             horizons: AtomicU64::new(0),
             progress: node.progress,
@@ -303,10 +304,11 @@ impl NodeFrontend {
         // the last handle of a buffer, whose end takes the lock again: so it is
         // kept until the lock, which is dropped first, is free.
         let users = user_mappers(&spec);
-        let traced = if users.is_empty() { None } else { self.trace(&spec)? };
+        let is_empty = spec.work.extent().is_empty();
+        let traced = if users.is_empty() || is_empty { None } else { self.trace(&spec)? };
         let mut program = lock(&self.program);
         self.check_open(&program)?;
-        if spec.work.extent().is_empty() {
+        if is_empty {
             return Ok(program.newest);
         }
         let Program { graph, discovery, batch, warnings, .. } = &mut *program;
@@ -355,7 +357,7 @@ impl NodeFrontend {
         let (task, since) = (format!("\"{}\"{}", spec.name, at(spec)), Instant::now());
         let mapping = Arc::new(Mapping { task, since });
         lock(&self.mapping).push(mapping.clone());
-        let is_tried = self.mapper_trials.include(sketch.next(), spec);
+        let is_tried = self.mappers_tried.is_some_and(|one_of| sketch.next().index() % one_of == 0);
         let trace = || -> Result<Traced, DeclareError> {
             let traced = sketch.trace(spec)?;
             if is_tried {
@@ -585,45 +587,12 @@ fn at(spec: &TaskSpec) -> String {
     spec.location.as_ref().map_or_else(String::new, |location| format!(" at {location}"))
 }
 
-/// Of which tasks users' mappers are held to their laws.
-enum MapperTrials {
-    None,
-    /// The first task of each source line, those of which are noted, and a sample of the others.
-    Some(Mutex<Vec<SourceLocation>>),
-    All,
-}
-
-impl MapperTrials {
-    /// Of so many tasks, one.
-    const ONE_OF: u64 = 16;
-
-    /// So many lines are noted: what is submitted from more has been tried enough.
-    const MOST_LINES: usize = 64;
-
-    /// A sample where schedules are checked a little, as in debug builds.
-    fn of(level: CheckLevel) -> Self {
-        match level {
-            CheckLevel::Off => Self::None,
-            CheckLevel::Cheap => Self::Some(Mutex::default()),
-            CheckLevel::Full => Self::All,
-        }
-    }
-
-    fn include(&self, task: TaskId, spec: &TaskSpec) -> bool {
-        match self {
-            Self::None => false,
-            Self::Some(_) if task.index().is_multiple_of(Self::ONE_OF) => true,
-            Self::Some(lines) => {
-                let Some(line) = &spec.location else { return false };
-                let mut lines = lock(lines);
-                let is_first = lines.len() < Self::MOST_LINES && !lines.contains(line);
-                if is_first {
-                    lines.push(line.clone());
-                }
-                is_first
-            }
-            Self::All => true,
-        }
+/// Where schedules are checked, as in debug builds, a sample of tasks.
+fn mappers_tried(level: CheckLevel) -> Option<u64> {
+    match level {
+        CheckLevel::Off => None,
+        CheckLevel::Cheap => Some(16),
+        CheckLevel::Full => Some(1),
     }
 }
 
