@@ -1,6 +1,7 @@
 //! Where accesses are checked and collected on their way into a task, and what has to be done
 //! about reductions when it is submitted.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use celerity_executor::NodeFrontend;
@@ -199,7 +200,7 @@ impl<'q> Lowering<'q> {
         self.check_origin(buffer)?;
         let elements = buffer.range().iter().fold(1, |all: usize, &size| all.saturating_mul(size));
         let (size, align) = (partial_bytes::<T>(elements), align_of::<T>() as u64);
-        if size > MOST_PARTIAL && self.origin.frontend.nodes() > 1 {
+        if UNSENDABLE.contains(&size) && self.origin.frontend.nodes() > 1 {
             let (task, buffer) = (self.origin.describe(), buffer.name());
             return Err(Error::PartialResults { task, buffer, bytes: size });
         }
@@ -298,8 +299,9 @@ fn covers(mapper: &Mapper, space: Box3, buffer: Box3) -> bool {
     !matches!(mapper, Mapper::User(_)) && mapper.map(&input) == buffer.into()
 }
 
-/// A partial result is an element as others, and MPI counts the bytes of one in 31 bits.
-const MOST_PARTIAL: u64 = i32::MAX as u64;
+/// Partial results of so many bytes nodes cannot send: each is an element as others, and MPI counts the bytes of one in 31
+/// bits. Of more there is no memory anywhere, which says so.
+const UNSENDABLE: Range<u64> = 1 << 31..1 << 48;
 
 /// Bytes of so many elements. Of more than can be counted the largest number of whole elements: no memory is so large, so
 /// that the task says that there is none.
