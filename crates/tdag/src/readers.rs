@@ -77,7 +77,7 @@ impl<I: GraphId> StandIns<'_, I> {
     #[inline]
     fn is_read(&self, part: &Box3) -> bool {
         let compared = self.compared.get();
-        if compared > COMPARED_MAX {
+        if compared > COMPARED_MAX && self.reads.len() > COMPARED_MAX {
             return self.is_found(part);
         }
         self.compared.set(compared + 1);
@@ -117,10 +117,10 @@ impl<I: GraphId> Readers<I> {
     /// Calls `each` for every reader of a part of `region`, and forgets those
     /// parts: whoever writes next waits for the writer instead. Readers come in no
     /// particular order, and may be named more than once. O(reads · boxes of the region) for a few of
-    /// both; of more, O((reads + boxes + pairs that share elements) · log boxes).
+    /// one of them; of many of both, O((reads + boxes + pairs that share elements) · log boxes).
     pub fn overwrite(&mut self, region: &Region, mut each: impl FnMut(I)) {
         // What boxes leave of reads, later boxes are compared with.
-        if region.boxes().len() > COMPARED_MAX {
+        if region.boxes().len() > COMPARED_MAX && !self.reads.is_empty() {
             return self.overwrite_many(region, &mut each);
         }
         for written in region.boxes() {
@@ -130,17 +130,22 @@ impl<I: GraphId> Readers<I> {
 
     /// Looks at each read once.
     fn overwrite_many(&mut self, region: &Region, each: &mut impl FnMut(I)) {
-        let written: BoxIndex<()> = region.boxes().iter().map(|part| (*part, ())).collect();
-        let mut over = Vec::new();
+        let boxes = || region.boxes().iter().map(|part| (*part, ()));
+        let by_place: Option<BoxIndex<()>> =
+            (self.reads.len() > COMPARED_MAX).then(|| boxes().collect());
         for read in std::mem::take(&mut self.reads) {
-            over.extend(written.sharing(&read.part).map(|(part, ())| *part));
+            let over = match &by_place {
+                None => region.intersection_box(&read.part),
+                Some(by_place) => {
+                    Region::from_boxes(by_place.sharing(&read.part).map(|(part, ())| *part))
+                }
+            };
             if over.is_empty() {
                 self.reads.push(read);
                 continue;
             }
             each(read.id);
-            let left = Region::from(read.part).difference(&Region::from_boxes(over.drain(..)));
-            self.add(read.id, &left);
+            self.add(read.id, &Region::from(read.part).difference(&over));
         }
     }
 
