@@ -103,7 +103,7 @@ pub use celerity_kernel::{
 pub use celerity_mpi::{MpiGroup, MpiGroupError, ThreadLevel as MpiThreadLevel, rsmpi as mpi};
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{
-    DeclareError, DimRelation, MapperFlaw, MapperViolation, TaskId, UninitializedRead,
+    DeclareError, DimRelation, MapperFlaw, MapperViolation, SpaceFlaw, TaskId, UninitializedRead,
 };
 pub use config::{Config, Platform};
 pub use device_call::{DeviceCall, DeviceCallError, DeviceCallFailed};
