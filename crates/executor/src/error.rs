@@ -18,6 +18,7 @@ mod task_error;
 
 pub(crate) use no_room::bytes_are;
 
+pub(crate) use causes::text_of_error;
 pub use causes::write_with_causes;
 pub use communication::CommunicationError;
 pub use no_room::{NoRoom, Resident};

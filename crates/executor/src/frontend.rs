@@ -304,11 +304,10 @@ impl NodeFrontend {
         // the last handle of a buffer, whose end takes the lock again: so it is
         // kept until the lock, which is dropped first, is free.
         let users = user_mappers(&spec);
-        let is_empty = spec.work.extent().is_empty();
-        let traced = if users.is_empty() || is_empty { None } else { self.trace(&spec)? };
+        let traced = if users.is_empty() { None } else { self.trace(&spec)? };
         let mut program = lock(&self.program);
         self.check_open(&program)?;
-        if is_empty {
+        if spec.work.extent().is_empty() {
             return Ok(program.newest);
         }
         let Program { graph, discovery, batch, warnings, .. } = &mut *program;

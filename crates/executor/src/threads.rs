@@ -94,23 +94,26 @@ pub(crate) fn refuse_in_mappers(act: &str) -> Result<(), RunError> {
 /// program is far ahead, it would wait for itself besides.
 pub(crate) fn refuse_submissions() -> Result<(), RunError> {
     refuse_in_mappers("submit a task")?;
-    if USER_CODE.get() != UserCode::Job {
-        return Ok(());
-    }
-    let what = "a kernel or host task cannot submit a task: it runs on each node at another time, and \
-                all nodes must have their tasks in one order; let the program submit it";
-    Err(RunError::Misplaced { what: what.to_owned() })
+    refuse_in_jobs(
+        "a kernel or host task cannot submit a task: it runs on each node at another time, and \
+         all nodes must have their tasks in one order; let the program submit it",
+    )
 }
 
 /// Refuses to wait for everything from inside of something that is waited for.
 pub(crate) fn refuse_barriers() -> Result<(), RunError> {
     refuse_in_mappers("wait for a barrier")?;
-    if USER_CODE.get() != UserCode::Job {
-        return Ok(());
+    refuse_in_jobs(
+        "a kernel or host task cannot wait for a barrier, which would wait for it; let \
+         the program wait",
+    )
+}
+
+fn refuse_in_jobs(what: &str) -> Result<(), RunError> {
+    match USER_CODE.get() {
+        UserCode::Job => Err(RunError::Misplaced { what: what.to_owned() }),
+        UserCode::Program | UserCode::Mapper => Ok(()),
     }
-    let what = "a kernel or host task cannot wait for a barrier, which would wait for it; let \
-                the program wait";
-    Err(RunError::Misplaced { what: what.to_owned() })
 }
 
 /// Starts a thread for jobs.

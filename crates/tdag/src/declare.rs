@@ -109,23 +109,24 @@ fn check_work(spec: &TaskSpec, next: TaskId) -> Result<(), DeclareError> {
 #[cold]
 fn check_rare_work(spec: &TaskSpec, next: TaskId) -> Result<(), DeclareError> {
     let task = || describe(spec, next);
-    let kind = match &spec.work {
-        Work::Forward => "a forward",
-        Work::Horizon => "a horizon",
-        Work::Epoch(_) => "an epoch",
-        Work::Device(space) | Work::HostSplit { space, .. } => {
-            let flaw = space.flaw();
-            return flaw.map_or(Ok(()), |flaw| Err(DeclareError::Space { task: task(), flaw }));
-        }
-        Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => {
-            let is_fence = spec.work == Work::Fence;
-            let mut written = spec.buffer_accesses().filter(|access| access.mode.writes());
-            let Some(access) = written.next().filter(|_| is_fence) else { return Ok(()) };
-            let (buffer, access) = (access.buffer, access.to_string());
-            return Err(DeclareError::FenceWrites { task: task(), buffer, access });
-        }
-    };
-    Err(DeclareError::MadeByGraph { task: task(), kind })
+    let made_by_graph = |kind| Err(DeclareError::MadeByGraph { task: task(), kind });
+    match &spec.work {
+        Work::Device(space) | Work::HostSplit { space, .. } => match space.flaw() {
+            None => Ok(()),
+            Some(flaw) => Err(DeclareError::Space { task: task(), flaw }),
+        },
+        Work::HostOnce { .. } | Work::Combine { .. } => Ok(()),
+        Work::Fence => match spec.buffer_accesses().find(|access| access.mode.writes()) {
+            None => Ok(()),
+            Some(access) => {
+                let (buffer, access) = (access.buffer, access.to_string());
+                Err(DeclareError::FenceWrites { task: task(), buffer, access })
+            }
+        },
+        Work::Forward => made_by_graph("a forward"),
+        Work::Horizon => made_by_graph("a horizon"),
+        Work::Epoch(_) => made_by_graph("an epoch"),
+    }
 }
 
 /// Adds one access to the footprint.

@@ -130,9 +130,9 @@ impl<I: GraphId> Readers<I> {
 
     /// Looks at each read once.
     fn overwrite_many(&mut self, region: &Region, each: &mut impl FnMut(I)) {
-        let boxes = || region.boxes().iter().map(|part| (*part, ()));
-        let by_place: Option<BoxIndex<()>> =
-            (self.reads.len() > COMPARED_MAX).then(|| boxes().collect());
+        let by_place =
+            || -> BoxIndex<()> { region.boxes().iter().map(|part| (*part, ())).collect() };
+        let by_place = (self.reads.len() > COMPARED_MAX).then(by_place);
         for read in std::mem::take(&mut self.reads) {
             let over = match &by_place {
                 None => region.intersection_box(&read.part),

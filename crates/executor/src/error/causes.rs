@@ -2,12 +2,12 @@
 //! error that it returns is its `Debug`, so public errors are debugged like this.
 
 use std::error::Error;
-use std::fmt::{Formatter, Result};
+use std::fmt::{Display, Formatter, Result};
 
 use crate::contain::caught;
 
 /// The text of an error of the program's, or that to write it panics.
-pub(crate) fn text_of(error: &dyn Error) -> String {
+pub(crate) fn text_of_error(error: &(impl Display + ?Sized)) -> String {
     caught(|| error.to_string()).unwrap_or_else(|said| format!("its error's text panics: {said}"))
 }
 
@@ -44,11 +44,11 @@ pub(crate) fn text_of(error: &dyn Error) -> String {
 /// # Errors
 /// As writing to the formatter.
 pub fn write_with_causes(error: &dyn Error, f: &mut Formatter<'_>) -> Result {
-    let mut text = text_of(error);
+    let mut text = text_of_error(error);
     f.write_str(&text)?;
     let mut cause = error.source();
     while let Some(error) = cause {
-        let next = text_of(error);
+        let next = text_of_error(error);
         if !text.ends_with(&next) {
             write!(f, "\ncaused by: {next}")?;
             text = next;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::causes::text_of;
+use super::causes::text_of_error;
 
 /// The error of a host task: any error, shared by all that report it.
 ///
@@ -36,7 +36,7 @@ impl TaskError {
         std::iter::from_fn(move || {
             let error = next?;
             next = error.source();
-            Some(text_of(error))
+            Some(text_of_error(error))
         })
     }
 }
@@ -53,7 +53,7 @@ impl Deref for TaskError {
 impl fmt::Display for TaskError {
     /// The text of the program's error. What writes it is the program's as well, and may panic where the runtime asks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&text_of(&*self.0))
+        f.pad(&text_of_error(&*self.0))
     }
 }
 

@@ -7,8 +7,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use celerity_cdag::NodeId;
 
-use crate::contain::{caught, end, text_of};
-use crate::error::RunError;
+use crate::contain::{end, text_of};
+use crate::error::{RunError, text_of_error};
 use crate::frontend::NodeFrontend;
 use crate::threads::no_threads;
 
@@ -98,9 +98,7 @@ where
             })),
         },
         Ok(Err(error)) => {
-            let message = caught(|| error.to_string());
-            let message = message.unwrap_or_else(|said| format!("its error's text panics: {said}"));
-            frontend.abort(RunError::Stopped { node, message });
+            frontend.abort(RunError::Stopped { node, message: text_of_error(&error) });
             Ok(Err(error))
         }
         Err(panic) => {
