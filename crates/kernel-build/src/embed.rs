@@ -1,5 +1,5 @@
 //! What the crate of kernels includes: `celerity_module.rs`, an expression of type
-//! `celerity_kernel::Module`, and the code beside it.
+//! `(&str, celerity_kernel::Code)`, the crate's name and its code, and files beside it.
 
 use std::fs;
 
@@ -34,6 +34,6 @@ pub(crate) fn missing(script: &Script, remedy: &str) -> Result<(), Error> {
 fn write(script: &Script, code: &str) -> Result<(), Error> {
     let path = script.out.join("celerity_module.rs");
     let name = &script.package;
-    let module = format!("::celerity_kernel::Module {{ name: {name:?}, code: {code} }}\n");
+    let module = format!("({name:?}, {code})\n");
     fs::write(&path, module).map_err(Error::file(&path))
 }

@@ -105,7 +105,7 @@ pub(crate) fn entry(
     quote! {
         ::celerity_kernel::entry_point! { #arithmetic #entry_name [#limit]
         #[allow(
-            unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
+            improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
             dead_code
         )]
         pub unsafe extern "ptx-kernel" fn __entry(

@@ -201,7 +201,7 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         }
 
         #[cfg(not(target_arch = "nvptx64"))]
-        impl #impl_generics ::celerity_kernel::#kernel_trait<{ #dims }, #views>
+        unsafe impl #impl_generics ::celerity_kernel::#kernel_trait<{ #dims }, #views>
             for #name #type_generics #where_clause
         {
             #needs_stack
@@ -259,7 +259,7 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
     });
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
-        impl ::celerity_kernel::Kernel for #name #type_generics {
+        unsafe impl ::celerity_kernel::Kernel for #name #type_generics {
             const DESCRIPTION: ::celerity_kernel::abi::Description =
                 ::celerity_kernel::abi::Description {
                     name: stringify!(#name),

@@ -39,11 +39,9 @@ pub(crate) fn derive(item: TokenStream, root: &str) -> Result<TokenStream> {
             #end
 
             #[automatically_derived]
-            #[allow(unsafe_code)]
             unsafe impl ::#root::derived::Zeroable for #name {}
 
             #[automatically_derived]
-            #[allow(unsafe_code)]
             unsafe impl ::#root::derived::Pod for #name {}
         };
     })

@@ -56,14 +56,14 @@ atomic_integer!(u32 i32 u64 i64 usize isize);
 ///
 /// ```
 /// use celerity_kernel::{AtomicView, Item, kernel};
-/// # use celerity_kernel::{Code, Module};
+/// # use celerity_kernel::Module;
 ///
 /// /// Counts how often each kind of value occurs.
 /// #[kernel]
 /// fn count(_item: Item<1>, (counts, kind): (AtomicView<'_, u32, 1>, &u32)) {
 ///     counts.at(*kind as usize).fetch_add(1);
 /// }
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {}
 /// ```
 #[derive(Clone, Copy)]

@@ -26,7 +26,7 @@ use crate::whole::WholeView;
 ///
 /// ```
 /// use celerity_kernel::{Item, PartView, WholeView, kernel};
-/// # use celerity_kernel::{Code, Module};
+/// # use celerity_kernel::Module;
 ///
 /// /// A row of a sparse matrix times a vector.
 /// #[kernel]
@@ -47,7 +47,7 @@ use crate::whole::WholeView;
 ///     }
 ///     *y = sum;
 /// }
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {}
 /// ```
 ///

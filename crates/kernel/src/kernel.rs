@@ -1,5 +1,6 @@
 //! Kernels as values: what `#[kernel]` makes of a function, for hosts to run or
 //! to launch. Knows neither queues nor drivers.
+#![allow(unsafe_code)]
 
 use crate::abi::{AccessMemory, Chunk, Description, Geometry, LaunchError, write_parameters};
 use crate::group::NdItem;
@@ -8,12 +9,17 @@ use crate::local::LocalMemory;
 use crate::module::Module;
 
 /// A kernel with what it takes by value; implemented by `#[kernel]`.
+///
+/// # Safety
+/// In the [module](Self::module) stand entry points of the [described](Self::DESCRIPTION) names that take what
+/// [`Self::put_launch`] writes, and that touch no memory but the parts that it is told of and the launch's local
+/// memory, of which they use [`Self::slice_bytes`] beside that of the description.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a compiled kernel",
     note = "put `#[kernel]` on a function; of a generic one, list the instances: \
             `#[kernel(instances(f32, f64))]`"
 )]
-pub trait Kernel: Copy + Send + Sync + 'static {
+pub unsafe trait Kernel: Copy + Send + Sync + 'static {
     /// Its names and parameters.
     const DESCRIPTION: Description;
 
@@ -69,7 +75,7 @@ pub enum PerGroup {}
 /// in the order of the accesses: one bare view, or a tuple.
 ///
 /// ```
-/// # use celerity_kernel::{Code, Module};
+/// # use celerity_kernel::Module;
 /// use celerity_kernel::{Item, ItemKernel, kernel};
 ///
 /// #[kernel]
@@ -77,7 +83,7 @@ pub enum PerGroup {}
 ///     *x *= by;
 /// }
 ///
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {
 /// let mut x = 3.0;
 /// scale { by: 2.0 }.item(Item::new([0], [1]), &mut x);
@@ -88,10 +94,10 @@ pub enum PerGroup {}
 /// What does not fit is a compile error: views of another element type,
 ///
 /// ```compile_fail,E0277
-/// # use celerity_kernel::{Code, Item, ItemKernel, Module, kernel};
+/// # use celerity_kernel::{Item, ItemKernel, Module, kernel};
 /// # #[kernel]
 /// # fn scale(_item: Item<1>, x: &mut f32, by: f32) {}
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn launch<K: for<'a> ItemKernel<1, &'a mut f64>>(kernel: K) {}
 /// # fn main() {
 /// launch(scale { by: 2.0 }); // for a buffer of `f64`
@@ -101,70 +107,86 @@ pub enum PerGroup {}
 /// a neighbourhood of other dimensions than the index space,
 ///
 /// ```compile_fail,E0277
-/// # use celerity_kernel::{Code, Item, Module, NeighborhoodItem, kernel};
+/// # use celerity_kernel::{Item, Module, NeighborhoodItem, kernel};
 /// #[kernel]
 /// fn smooth(_item: Item<1>, (out, u): (&mut f32, NeighborhoodItem<'_, f32, 2>)) {
 ///     *out = u.clamped([0, 0]);
 /// }
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {}
 /// ```
 ///
 /// a value that is no number,
 ///
 /// ```compile_fail,E0277
-/// # use celerity_kernel::{Code, Item, Module, kernel};
+/// # use celerity_kernel::{Item, Module, kernel};
 /// #[kernel]
 /// fn scale(_item: Item<1>, x: &mut f32, twice: bool) {}
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {}
 /// ```
 ///
 /// or an instance of a generic kernel that was not compiled.
 ///
 /// ```compile_fail,E0277
-/// # use celerity_kernel::{Code, Item, Kernel, Module, kernel};
+/// # use celerity_kernel::{Item, Kernel, Module, kernel};
 /// #[kernel(instances(f32, f64))]
 /// fn copy<T: Copy + Send + Sync + 'static>(_item: Item<1>, (to, from): (&mut T, &T)) {
 ///     *to = *from;
 /// }
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn launch<K: Kernel>(kernel: K) {}
 /// # fn main() {
 /// launch(copy::<u8>::new());
 /// # }
 /// ```
+///
+/// # Safety
+/// `Views` are the views of the [description](Kernel::DESCRIPTION), of the same elements: what the accesses of a
+/// task are checked with.
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
             for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
 )]
-pub trait ItemKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerItem> {
+pub unsafe trait ItemKernel<const K: usize, Views>:
+    Kernel + KernelForm<Form = PerItem>
+{
     /// Runs one item on the host.
     fn item(&self, item: Item<K>, views: Views);
 }
 
 /// A kernel over `K` dimensions that is called with rows of items. Otherwise as
 /// [`ItemKernel`].
+///
+/// # Safety
+/// As of [`ItemKernel`].
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per row: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&[T]` and \
             `&mut [T]` for `one_to_one`, `NeighborhoodRow` for the neighbourhoods, `WholeView` \
             for `all`"
 )]
-pub trait RowKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerRow> {
+pub unsafe trait RowKernel<const K: usize, Views>:
+    Kernel + KernelForm<Form = PerRow>
+{
     /// Runs one row on the host.
     fn row(&self, row: Row<K>, views: Views);
 }
 
 /// A kernel over `K` dimensions that is called with items in groups. Otherwise as
 /// [`ItemKernel`].
+///
+/// # Safety
+/// As of [`ItemKernel`].
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item of a group: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
             for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
 )]
-pub trait GroupKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerGroup> {
+pub unsafe trait GroupKernel<const K: usize, Views>:
+    Kernel + KernelForm<Form = PerGroup>
+{
     /// Whether an item may wait for the others of its group where it cannot let go of the thread, as in a function
     /// that it calls: it needs a stack of its own, to be left there. Otherwise it only ever waits by being pending.
     const NEEDS_STACK: bool;

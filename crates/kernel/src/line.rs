@@ -157,7 +157,7 @@ impl<'a, T> Line<'a, T> {
     ///
     /// ```
     /// use celerity_kernel::{Item, PartView, PartViewMut, kernel};
-    /// # use celerity_kernel::{Code, Module};
+    /// # use celerity_kernel::Module;
     ///
     /// /// What has rained into each layer of a column of air and the layers above. Launched over `[1, columns]` items,
     /// /// with `slice(0)` for both.
@@ -174,7 +174,7 @@ impl<'a, T> Line<'a, T> {
     ///         total[layer] = sum;
     ///     }
     /// }
-    /// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+    /// # static MODULE: Module = Module::without_code("doc", "");
     /// # fn main() {}
     /// ```
     ///

@@ -6,10 +6,8 @@ use core::fmt;
 /// The kernels of one crate, compiled for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The name of the crate of kernels.
-    pub name: &'static str,
-    /// What was compiled for devices, or why nothing was.
-    pub code: Code,
+    name: &'static str,
+    code: Code,
 }
 
 /// What a build found.
@@ -55,6 +53,27 @@ pub enum NoCode {
 }
 
 impl Module {
+    /// The kernels of the crate called `name`, and what a build made of them. [`module!`](crate::module) calls it.
+    ///
+    /// # Safety
+    /// The code was compiled from the crate whose kernels say that this is [their module](crate::Kernel::module),
+    /// in the state that they are in: devices run it with the memory of programs.
+    #[allow(unsafe_code)]
+    pub const unsafe fn new(name: &'static str, code: Code) -> Self {
+        Self { name, code }
+    }
+
+    /// The kernels of the crate called `name`, which only CPUs run; `remedy` says what is missing, and how to
+    /// get it.
+    pub const fn without_code(name: &'static str, remedy: &'static str) -> Self {
+        Self { name, code: Code::Missing(remedy) }
+    }
+
+    /// The name of the crate of kernels.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The code for each architecture, in increasing order.
     ///
     /// # Errors
@@ -131,11 +150,14 @@ macro_rules! module {
     () => {
         /// The kernels of this crate, compiled for devices.
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static MODULE: $crate::Module =
-            include!(concat!(env!("OUT_DIR"), "/celerity_module.rs"));
+        pub static MODULE: $crate::Module = {
+            const BUILT: (&str, $crate::Code) =
+                include!(concat!(env!("OUT_DIR"), "/celerity_module.rs"));
+            // SAFETY: the build script has compiled this crate, and is run again when it changes.
+            unsafe { $crate::Module::new(BUILT.0, BUILT.1) }
+        };
 
         #[cfg(target_arch = "nvptx64")]
-        #[allow(unsafe_code)]
         mod celerity_device {
             ::core::arch::global_asm!(
                 ".shared .align 16 .b8 celerity_launch[80];",
@@ -223,12 +245,16 @@ macro_rules! entry_point {
 mod tests {
     use super::*;
 
-    const MODULE: Module = Module {
-        name: "waves",
-        code: Code::Ptx(&[
-            Ptx { architecture: 80, text: "eighty" },
-            Ptx { architecture: 90, text: "ninety" },
-        ]),
+    // SAFETY: nothing runs it.
+    #[allow(unsafe_code)]
+    const MODULE: Module = unsafe {
+        Module::new(
+            "waves",
+            Code::Ptx(&[
+                Ptx { architecture: 80, text: "eighty" },
+                Ptx { architecture: 90, text: "ninety" },
+            ]),
+        )
     };
 
     #[test]
@@ -242,7 +268,7 @@ mod tests {
 
     #[test]
     fn code_that_was_not_compiled_says_how_to_get_it() {
-        let module = Module { name: "waves", code: Code::Missing("install a compiler") };
+        let module = Module::without_code("waves", "install a compiler");
         let NoCode::Missing { remedy, .. } = module.ptx(90).unwrap_err() else { panic!() };
         assert_eq!(remedy, "install a compiler");
     }

@@ -688,7 +688,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     ///
     /// ```
     /// use celerity_kernel::{Item, NeighborhoodItem, kernel};
-    /// # use celerity_kernel::{Code, Module};
+    /// # use celerity_kernel::Module;
     ///
     /// const SIDES: [[isize; 2]; 4] = [[-1, 0], [1, 0], [0, -1], [0, 1]];
     ///
@@ -698,7 +698,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     ///     let [north, south, west, east] = u.clamped_each(SIDES);
     ///     *after = 0.25 * (north + south + west + east);
     /// }
-    /// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+    /// # static MODULE: Module = Module::without_code("doc", "");
     /// # fn main() {}
     /// ```
     ///

@@ -20,7 +20,7 @@ use crate::vector;
 ///
 /// ```
 /// use celerity_kernel::{Item, PartView, kernel};
-/// # use celerity_kernel::{Code, Module};
+/// # use celerity_kernel::Module;
 ///
 /// /// A row of a sparse matrix times a vector. `ends` holds where rows end in `values`.
 /// #[kernel]
@@ -40,7 +40,7 @@ use crate::vector;
 ///     }
 ///     *out = sum;
 /// }
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {}
 /// ```
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     ///
     /// ```
     /// use celerity_kernel::{Item, PartView, kernel};
-    /// # use celerity_kernel::{Code, Module};
+    /// # use celerity_kernel::Module;
     ///
     /// /// Launched over an item for each row of a matrix, whose rows are as long as a multiple of 4.
     /// #[kernel]
@@ -248,7 +248,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     ///     }
     ///     *sum = sums[0] + sums[1] + sums[2] + sums[3];
     /// }
-    /// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+    /// # static MODULE: Module = Module::without_code("doc", "");
     /// # fn main() {}
     /// ```
     ///

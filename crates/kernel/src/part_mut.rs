@@ -20,7 +20,7 @@ use crate::vector;
 ///
 /// ```
 /// use celerity_kernel::{Item, PartView, PartViewMut, kernel};
-/// # use celerity_kernel::{Code, Module};
+/// # use celerity_kernel::Module;
 ///
 /// /// Divides the elements of a row by the largest. Launched over an item for each row, with
 /// /// `slice(1)` for both.
@@ -38,7 +38,7 @@ use crate::vector;
 ///         out[x] = u[x] / largest;
 ///     }
 /// }
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {}
 /// ```
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The kernels of the program, for CPUs and GPUs.
 
 #![no_std]
+#![forbid(unsafe_code)]
 
 use celerity_kernel::{Item, NeighborhoodItem, kernel};
 

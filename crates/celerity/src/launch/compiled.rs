@@ -84,8 +84,8 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
     }
 }
 
-// SAFETY: `W` is the function that the code was compiled from, whose views are confined to what
-// `put_launch` is told that the memory holds; `module_of` has compared the parameters. It is made
+// SAFETY: as `Kernel` promises, the code touches nothing but what `put_launch` is told that the memory holds;
+// `module_of` has compared the parameters. It is made
 // in `TaskBuilder::submit_compiled` alone, which submits it with the accesses of its launch.
 unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     fn module(&self) -> &Arc<CodeModule> {
@@ -232,7 +232,7 @@ fn module_of(
     let index = known.iter().position(|other| std::ptr::eq(other.module, module));
     let index = index.unwrap_or_else(|| {
         let loadable = texts.iter().map(|ptx| (ptx.architecture, Cow::Borrowed(ptx.text)));
-        let loadable = CodeModule::new(module.name, CodeSource::PtxFor(loadable.collect()));
+        let loadable = CodeModule::new(module.name(), CodeSource::PtxFor(loadable.collect()));
         known.push(Known { module, loadable, sound: Vec::new() });
         known.len() - 1
     });
@@ -273,9 +273,11 @@ mod tests {
     };
     const STALE: Ptx = Ptx { architecture: 80, text: ".visible .entry other(\n)\n{\n}" };
 
-    static MODULE: Module = Module { name: "waves", code: Code::Ptx(&[]) };
-    static OLD: Module = Module { name: "waves", code: Code::Ptx(&[STALE]) };
-    static MISSING: Module = Module { name: "waves", code: Code::Missing("install it") };
+    // SAFETY: nothing launches what it does not have.
+    static MODULE: Module = unsafe { Module::new("waves", Code::Ptx(&[])) };
+    // SAFETY: as above; it has no kernel of that name.
+    static OLD: Module = unsafe { Module::new("waves", Code::Ptx(&[STALE])) };
+    static MISSING: Module = Module::without_code("waves", "install it");
 
     #[test]
     fn a_module_is_the_same_every_time() {

@@ -35,5 +35,4 @@ mod views;
 use celerity::kernels;
 
 /// Kernels of these tests are for CPUs.
-static MODULE: kernels::Module =
-    kernels::Module { name: "all", code: kernels::Code::Missing("not built for devices") };
+static MODULE: kernels::Module = kernels::Module::without_code("all", "not built for devices");

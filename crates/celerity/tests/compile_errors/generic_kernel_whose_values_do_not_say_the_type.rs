@@ -1,9 +1,9 @@
 //! A generic kernel is made by `{ value }` where each type parameter occurs among the values, and by
 //! `new` elsewhere.
 
-use celerity::kernels::{Code, Module};
+use celerity::kernels::Module;
 
-static MODULE: Module = Module { name: "case", code: Code::Missing("") };
+static MODULE: Module = Module::without_code("case", "");
 
 mod kernels {
     use celerity::{Item, Number, kernel};

@@ -1,10 +1,10 @@
 //! A device is told of one box per access.
 
 use celerity::prelude::*;
-use celerity::kernels::{Code, Module};
+use celerity::kernels::Module;
 use celerity::kernel;
 
-static MODULE: Module = Module { name: "case", code: Code::Missing("") };
+static MODULE: Module = Module::without_code("case", "");
 
 #[kernel]
 fn look(_item: Item<1>, u: celerity::RegionView<'_, f64, 1>) {

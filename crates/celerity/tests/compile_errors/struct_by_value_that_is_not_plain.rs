@@ -1,9 +1,9 @@
 //! What a kernel takes by value is plain data: the message names the struct, and what to derive.
 
-use celerity::kernels::{Code, Module};
+use celerity::kernels::Module;
 use celerity::{Item, kernel};
 
-static MODULE: Module = Module { name: "case", code: Code::Missing("") };
+static MODULE: Module = Module::without_code("case", "");
 
 #[derive(Debug)]
 pub struct Pull {

@@ -2,9 +2,9 @@
 
 use celerity::prelude::*;
 use celerity::kernel;
-use celerity::kernels::{Code, Module};
+use celerity::kernels::Module;
 
-static MODULE: Module = Module { name: "case", code: Code::Missing("") };
+static MODULE: Module = Module::without_code("case", "");
 
 #[kernel]
 fn copy(_item: Item<1>, (v, u): (&mut f64, &f64)) {

@@ -18,8 +18,7 @@ mod traces;
 use celerity::prelude::*;
 use celerity::{Error, Result, RunError, kernels};
 
-static MODULE: kernels::Module =
-    kernels::Module { name: "faults", code: kernels::Code::Missing("not built for devices") };
+static MODULE: kernels::Module = kernels::Module::without_code("faults", "not built for devices");
 
 /// Nodes and devices: one, several of each, and both.
 const CLUSTERS: [(usize, usize); 4] = [(1, 1), (1, 3), (3, 1), (2, 2)];

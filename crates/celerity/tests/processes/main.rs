@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use celerity::kernels;
 
 static MODULE: kernels::Module =
-    kernels::Module { name: "processes", code: kernels::Code::Missing("not built for devices") };
+    kernels::Module::without_code("processes", "not built for devices");
 
 fn main() -> ExitCode {
     match std::env::var("PROCESSES_ROLE").as_deref() {

@@ -189,7 +189,7 @@ unsafe impl DeviceCode for Statement {
             let module = run_statement::module();
             let texts = module.compiled().expect("`device_code` has looked");
             let texts = texts.iter().map(|ptx| (ptx.architecture, Cow::Borrowed(ptx.text)));
-            CodeModule::new(module.name, CodeSource::PtxFor(texts.collect()))
+            CodeModule::new(module.name(), CodeSource::PtxFor(texts.collect()))
         })
     }
 

@@ -12,7 +12,7 @@ use crate::plain::Scalar;
 /// number of values beside what the kernel takes by value.
 ///
 /// ```
-/// # use celerity_kernel::{Code, Module};
+/// # use celerity_kernel::Module;
 /// use celerity_kernel::{LocalSlice, NdItem, kernel};
 ///
 /// /// Turns around what the items of a group have.
@@ -24,7 +24,7 @@ use crate::plain::Scalar;
 ///     *x = values.get(values.len() - 1 - at);
 /// }
 ///
-/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # static MODULE: Module = Module::without_code("doc", "");
 /// # fn main() {
 /// // To be launched in groups of 256.
 /// let kernel = turn { values: 256 };
