@@ -9,7 +9,7 @@ use celerity_kernel::Operator;
 use celerity_regions::Box3;
 use celerity_tdag::{
     Access, AccessMode, BufferId, DeclareError, IndexSpace, Mapper, MapperInput, SideEffectOrder,
-    Tiling,
+    Split, Tiling,
 };
 
 use super::ReduceAccess;
@@ -77,6 +77,15 @@ pub(crate) struct Lowered {
     pub(crate) unordered: Vec<usize>,
 }
 
+impl Mapped {
+    /// Whether chunks of this space are known to be as far apart as the task's accesses need them to be. What is written
+    /// is apart for each item, in any space.
+    fn allows(&self, space: &IndexSpace) -> bool {
+        let is_believed = matches!(self.mapper, Mapper::User(_));
+        self.mode != AccessMode::Update || !is_believed && self.mapper.keeps_chunks_apart(space)
+    }
+}
+
 impl Settling {
     /// Before the task is submitted: makes what it needs.
     ///
@@ -142,6 +151,18 @@ impl<'q> Lowering<'q> {
     pub(crate) fn finish(self) -> Lowered {
         debug_assert!(self.reductions.is_empty(), "only kernels reduce");
         self.lowered
+    }
+
+    /// The space as it is cut if nobody has said how: where it has no room for two chunks along the slowest dimension,
+    /// along the first that has, as far as that is known to keep what the accesses write apart. O(accesses).
+    pub(crate) fn where_wide(&self, space: IndexSpace) -> IndexSpace {
+        let along = |dim: u8| IndexSpace { split: Split::Along(dim), ..space };
+        let mut cuts =
+            (0..space.dims).map(along).zip(0..).filter(|(cut, dim)| cut.is_cut_along(*dim));
+        match cuts.next() {
+            Some((cut, 1..)) if self.lowered.mappers.iter().all(|it| it.allows(&cut)) => cut,
+            _ => space,
+        }
     }
 
     /// The accesses of a kernel. If it reduces, its tiles, and its index space with chunks of whole

@@ -22,7 +22,9 @@ pub use compiled::{LaunchForm, LaunchSpace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
-    /// Into bands along the slowest dimension: the default.
+    /// Into bands along the slowest dimension. That is the default, but for spaces that cannot be cut there,
+    /// such as a row, `[1, n]`: kernels have those cut along the first dimension that is wide enough, unless
+    /// they [update](crate::Buffer::update) elements that its chunks might share.
     BandSplit,
     /// Into tiles over the two slowest dimensions, which exchange less at their
     /// edges when there are many.
@@ -50,7 +52,8 @@ pub enum Hint {
 #[must_use = "a task is submitted by `launch`, `parallel_for`, `parallel_for_rows` or `device_call`"]
 pub struct TaskBuilder<'q> {
     pub(super) origin: Origin<'q>,
-    split: Split,
+    /// As a hint says, if one does.
+    split: Option<Split>,
     /// A hint that nothing can be split along, if there is one.
     impossible_dim: Option<usize>,
     oversubscription: usize,
@@ -65,7 +68,7 @@ impl<'q> TaskBuilder<'q> {
     pub(super) fn new(origin: Origin<'q>) -> Self {
         Self {
             origin,
-            split: Split::default(),
+            split: None,
             impossible_dim: None,
             oversubscription: 1,
             granularity: Vec::new(),
@@ -77,9 +80,9 @@ impl<'q> TaskBuilder<'q> {
     /// Says how to cut the index space. Of several splits the last counts.
     pub fn hint(mut self, hint: Hint) -> Self {
         match hint {
-            Hint::BandSplit => self.split = Split::OneDimensional,
-            Hint::TiledSplit => self.split = Split::Tiled,
-            Hint::SplitAlong(dim @ 0..3) => self.split = Split::Along(dim as u8),
+            Hint::BandSplit => self.split = Some(Split::OneDimensional),
+            Hint::TiledSplit => self.split = Some(Split::Tiled),
+            Hint::SplitAlong(dim @ 0..3) => self.split = Some(Split::Along(dim as u8)),
             Hint::SplitAlong(dim) => self.impossible_dim = Some(dim),
             Hint::Oversubscribe(chunks) => self.oversubscription = chunks,
         }

@@ -1,8 +1,11 @@
 //! Every kind of access in every form of task, on every small cluster, compared
 //! with loops that a reader can check.
 
-use celerity::Result;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
 use celerity::prelude::*;
+use celerity::{Result, TaskBuilder};
 
 use crate::common::{contents, indices, values};
 
@@ -418,6 +421,65 @@ fn chunks_are_multiples_of_the_granularity() {
             |item, a| *a = item.linear_id() as u32,
         )?;
         assert_eq!(contents(queue, &a)?, (0..192).collect::<Vec<_>>());
+        Ok(())
+    });
+}
+
+/// All chunks that a task over `range` is cut into on two nodes with two devices each, and what it is cut from.
+fn chunks_of<const K: usize>(
+    range: [usize; K],
+    task: impl for<'q> Fn(TaskBuilder<'q>) -> TaskBuilder<'q> + Sync,
+) -> BTreeSet<([usize; K], [usize; K])> {
+    let asked = Arc::new(Mutex::new(BTreeSet::new()));
+    let asking = asked.clone();
+    let program = move |queue: &Queue| {
+        let asked = asking.clone();
+        let (all, one) = (queue.buffer::<u32, K>(range), queue.buffer_from([], vec![3])?);
+        let whole = mapper("whole", move |chunk: Chunk<K>, _: [usize; 0]| {
+            asked.lock().unwrap().insert((chunk.offset, chunk.range));
+            Subrange::new([], [])
+        });
+        let accesses = (all.write(one_to_one()), one.read(whole));
+        task(queue.task("set")).parallel_for(range, accesses, |item, (all, one)| {
+            *all = one[[]] + item.linear_id() as u32;
+        })?;
+        let expected = (0..range.iter().product::<usize>()).map(|at| 3 + at as u32);
+        assert_eq!(contents(queue, &all)?, expected.collect::<Vec<_>>());
+        Ok(())
+    };
+    Config::default().nodes(2).devices(2).run(program).unwrap();
+    Arc::into_inner(asked).unwrap().into_inner().unwrap()
+}
+
+#[test]
+fn a_space_without_room_for_two_bands_is_cut_where_it_has() {
+    let quarters = chunks_of([1, 8], |task| task);
+    assert!((0..4).all(|quarter| quarters.contains(&([0, 2 * quarter], [1, 2]))), "{quarters:?}");
+    let deep = chunks_of([1, 1, 12], |task| task.granularity([1, 1, 3]));
+    assert!(deep.contains(&([0, 0, 9], [1, 1, 3])), "{deep:?}");
+    let one_granule = chunks_of([4, 6], |task| task.granularity([4, 2]));
+    assert!(one_granule.contains(&([0, 0], [4, 4])), "{one_granule:?}");
+    // Two bands are what the slowest dimension has room for.
+    let bands = chunks_of([2, 8], |task| task);
+    assert!(bands.iter().all(|(_, [_, wide])| *wide == 8), "{bands:?}");
+    let as_asked = chunks_of([1, 8], |task| task.hint(Hint::BandSplit));
+    assert_eq!(as_asked, BTreeSet::from([([0, 0], [1, 8])]));
+}
+
+#[test]
+fn a_row_that_updates_shared_elements_stays_whole() {
+    on_every_cluster(|queue| {
+        let counts = queue.buffer_from([1, 3], vec![0_u64; 3])?;
+        let update = counts.update(slice(1));
+        queue.task("count").parallel_for([1, 50], update, |item, counts| {
+            counts.at([0, item[1] % 3]).fetch_add(1);
+        })?;
+        assert_eq!(contents(queue, &counts)?, [17, 17, 16]);
+        let sums = queue.buffer_from([1, 50], vec![1_u64; 50])?;
+        queue.task("own").parallel_for([1, 50], sums.update(one_to_one()), |item, sums| {
+            sums.at([0, item[1]]).fetch_add(1);
+        })?;
+        assert_eq!(contents(queue, &sums)?, [2; 50]);
         Ok(())
     });
 }

@@ -75,6 +75,7 @@ impl<'q> TaskBuilder<'q> {
         let space = self.index_space(offset, global)?;
         let mut lowering = Lowering::new(&self.origin).over(space);
         let plan = accesses.lower(&mut lowering)?;
+        let space = if self.split.is_none() { lowering.where_wide(space) } else { space };
         let (lowered, space, tiling) = lowering.finish_kernel(space)?;
         let Lowered { accesses, mappers, settling, unordered } = lowered;
         let launch =
@@ -128,7 +129,8 @@ impl<'q> TaskBuilder<'q> {
             return Err(Error::Block { task, block: self.block.clone(), dims: K });
         }
         granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
-        let (extent, split) = (to_box(Subrange { offset, range: global }), self.split);
+        let extent = to_box(Subrange { offset, range: global });
+        let split = self.split.unwrap_or_default();
         let oversubscription = self.check_hints(K)?;
         Ok(IndexSpace { dims: K as u8, extent, granularity, split, oversubscription })
     }
@@ -137,7 +139,7 @@ impl<'q> TaskBuilder<'q> {
     fn check_hints(&self, dims: usize) -> Result<u32> {
         let task = || self.origin.describe();
         let along = match self.split {
-            Split::Along(dim) => Some(usize::from(dim)),
+            Some(Split::Along(dim)) => Some(usize::from(dim)),
             _ => None,
         };
         if let Some(dim) = self.impossible_dim.or(along.filter(|&dim| dim >= dims)) {
