@@ -10,6 +10,7 @@ mod device;
 mod elements;
 mod host;
 mod kernel;
+mod lists;
 mod lowering;
 mod object;
 mod reduce;

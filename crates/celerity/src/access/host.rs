@@ -23,6 +23,27 @@ pub(crate) type Memories<'b, 'm> = std::slice::Iter<'b, BoundMemory<'m>>;
 /// and mappers over 0 dimensions fit. One that runs on every node, collective or not, has one item
 /// per node in 1 dimension, and one that is distributed what the program says. Through a
 /// neighbourhood along axes it gets the box around it.
+///
+/// A `Vec` or an array of accesses of one type is one, too: for buffers whose number a program
+/// learns when it runs.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// let total = Config::default().nodes(2).run(|queue| {
+///     // As many buffers as there are blocks of a mesh, of their own sizes.
+///     let blocks: Result<Vec<_>, _> =
+///         [3, 5, 2].into_iter().map(|size| queue.buffer_from(size, vec![1_u64; size])).collect();
+///     let (blocks, total) = (blocks?, queue.buffer::<u64, 0>([]));
+///     let reads: Vec<_> = blocks.iter().map(|block| block.read(all())).collect();
+///     queue.host_task("sum").once((reads, total.write(all())), |(blocks, mut total)| {
+///         total[[]] = blocks.iter().flat_map(|block| block.as_slice()).sum();
+///     })?;
+///     Ok(queue.fence(&total)?.wait()?[[]])
+/// })?;
+/// assert_eq!(total, 10);
+/// # Ok::<(), celerity::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a host task cannot have the access `{Self}`",
     label = "not an access that a host task can have",
@@ -180,8 +201,9 @@ impl<T: Element, const N: usize> ReadAccess<T, N, Neighborhood<N>> {
     }
 }
 
-/// The accesses of a host task: one access, or a tuple of up to twenty; sealed.
-/// The function gets the views in the same order.
+/// The accesses of a host task: one access, a list of accesses of one type, as a `Vec` or an array, or a
+/// tuple of up to twenty of these; sealed. The function gets the views in the same order, and
+/// of a list a list.
 #[diagnostic::on_unimplemented(
     message = "a host task cannot have the accesses `{Self}`",
     label = "not accesses that a host task can have",

@@ -5,11 +5,11 @@ use crate::buffer::Element;
 use crate::error::Result;
 use crate::tuples::for_tuples;
 
-/// What a program can wait for: a [`Fence`], an [`ObjectFence`], or a tuple of up to twenty of
-/// them, of any kinds; sealed.
+/// What a program can wait for: a [`Fence`], an [`ObjectFence`], a tuple of up to twenty of
+/// them, of any kinds, or a `Vec` or an array of one kind; sealed.
 #[diagnostic::on_unimplemented(
     message = "a program cannot wait for `{Self}`",
-    label = "not a fence, nor a tuple of fences",
+    label = "not a fence, nor a tuple or a list of fences",
     note = "fences are what `queue.fence(..)`, `.fence_part(..)` and `.fence_object(..)` return"
 )]
 pub trait Awaited: sealed::Sealed {
@@ -45,6 +45,23 @@ impl<A: Awaited> Awaited for Option<A> {
     }
 }
 
+impl<A: Awaited> Awaited for Vec<A> {
+    type Value = Vec<A::Value>;
+
+    fn wait_for(self) -> Result<Self::Value> {
+        self.into_iter().map(A::wait_for).collect()
+    }
+}
+
+impl<A: Awaited, const N: usize> Awaited for [A; N] {
+    type Value = [A::Value; N];
+
+    fn wait_for(self) -> Result<Self::Value> {
+        let values = Vec::from(self).wait_for()?;
+        Ok(values.try_into().unwrap_or_else(|_| unreachable!("there is a value of each")))
+    }
+}
+
 macro_rules! tuple_awaited {
     ($($awaited:ident $name:ident $index:tt),*) => {
         impl<$($awaited: Awaited),*> Awaited for ($($awaited,)*) {
@@ -69,4 +86,6 @@ mod sealed {
     impl<T, const D: usize> Sealed for Fence<T, D> {}
     impl<T> Sealed for ObjectFence<T> {}
     impl<S: Sealed> Sealed for Option<S> {}
+    impl<S: Sealed> Sealed for Vec<S> {}
+    impl<S: Sealed, const N: usize> Sealed for [S; N] {}
 }

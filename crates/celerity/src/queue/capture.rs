@@ -93,17 +93,17 @@ impl<T: Clone + Send + 'static> ObjectCapture<T> {
     }
 }
 
-/// What a program can take out at a barrier or at its end: a capture, or a tuple of up to twenty;
-/// sealed.
+/// What a program can take out at a barrier or at its end: a capture, a tuple of up to twenty, or a
+/// `Vec` or an array of captures of one type; sealed.
 #[diagnostic::on_unimplemented(
     message = "a barrier cannot capture `{Self}`",
-    label = "not a capture, nor a tuple of captures",
+    label = "not a capture, nor a tuple or a list of captures",
     note = "captures are what `.capture()` and `.capture_part(..)` of a buffer, and `.capture()` of \
             a host object return, each perhaps followed by `.on_node(..)`, and tuples of up to twenty"
 )]
 pub trait Captures: sealed::Sealed {
     /// What comes of it: [`Snapshot`]s of buffers, values of host objects, an `Option` for what
-    /// one node has asked for; for a tuple a tuple of them.
+    /// one node has asked for; for a tuple a tuple of them, and for a list a list.
     type Values;
     #[doc(hidden)]
     type Asked: Awaited<Value = Self::Values>;
@@ -137,6 +137,25 @@ impl<C: Captures> Captures for OnNode<C> {
     fn ask(self, queue: &Queue, asking: Asking) -> Result<Option<C::Asked>> {
         let asked = self.capture.ask(queue, Asking { node: Some(self.node), ..asking })?;
         Ok((self.node == queue.node()).then_some(asked))
+    }
+}
+
+impl<C: Captures> Captures for Vec<C> {
+    type Values = Vec<C::Values>;
+    type Asked = Vec<C::Asked>;
+
+    fn ask(self, queue: &Queue, asking: Asking) -> Result<Self::Asked> {
+        self.into_iter().map(|capture| capture.ask(queue, asking)).collect()
+    }
+}
+
+impl<C: Captures, const N: usize> Captures for [C; N] {
+    type Values = [C::Values; N];
+    type Asked = [C::Asked; N];
+
+    fn ask(self, queue: &Queue, asking: Asking) -> Result<Self::Asked> {
+        let asked = Vec::from(self).ask(queue, asking)?;
+        Ok(asked.try_into().unwrap_or_else(|_| unreachable!("each has been asked for")))
     }
 }
 
@@ -246,4 +265,6 @@ mod sealed {
     impl<T, const D: usize> Sealed for BufferCapture<T, D> {}
     impl<T> Sealed for ObjectCapture<T> {}
     impl<C> Sealed for OnNode<C> {}
+    impl<C: Sealed> Sealed for Vec<C> {}
+    impl<C: Sealed, const N: usize> Sealed for [C; N] {}
 }

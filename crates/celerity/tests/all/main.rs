@@ -16,6 +16,7 @@ mod host_errors;
 mod host_objects;
 mod host_tasks;
 mod introspection;
+mod lists;
 mod look_behind;
 mod npy;
 mod numpy;
