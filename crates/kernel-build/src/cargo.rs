@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
+use crate::attempts::Attempt;
 use crate::error::Error;
 use crate::hints;
 use crate::places::SourceLocations;
-use crate::sysroot::{FLAGS, Sysroot, target_cpu};
+use crate::sysroot::{Sysroot, flags, target_cpu};
 use crate::toolchain::Toolchain;
-use crate::{Script, TARGET, unroll};
+use crate::{Script, TARGET};
 
 /// Features that generated code needs. They stay inside of this crate: a crate of
 /// kernels names none.
@@ -50,8 +51,9 @@ pub(crate) struct Nested<'a> {
     pub(crate) architecture: u32,
     /// Whether it is for the kernels that are marked as fast, or for the others.
     pub(crate) fast: bool,
-    /// The entry points that are compiled, with loops unrolled. If there are none, all, without.
-    pub(crate) unrolled: &'a [String],
+    pub(crate) attempt: Attempt,
+    /// The entry points that are compiled. If there are none, all.
+    pub(crate) entries: &'a [String],
 }
 
 /// What came out.
@@ -147,16 +149,17 @@ impl Nested<'_> {
     /// Which kernels are compiled, and how, if not all as usual.
     fn selected(&self) -> Vec<String> {
         let one = |name: &String| ["--cfg".to_owned(), format!("celerity_entry=\"{name}\"")];
-        let mut flags: Vec<String> = self.unrolled.iter().flat_map(one).collect();
+        let mut flags: Vec<String> = self.entries.iter().flat_map(one).collect();
         if !flags.is_empty() {
-            flags.extend(["--cfg=celerity_some", unroll::FLAG].map(str::to_owned));
+            flags.push("--cfg=celerity_some".to_owned());
         }
+        flags.extend(self.attempt.flags().iter().map(|&flag| flag.to_owned()));
         flags
     }
 
     /// Flags for the kernels and all that they depend on.
     fn flags(&self) -> String {
-        let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
+        let mut flags: Vec<String> = flags(self.attempt).map(str::to_owned).collect();
         flags.extend(SELECTION.map(str::to_owned));
         flags.push(target_cpu(self.architecture));
         flags.push(format!("--sysroot={}", self.sysroot.path.display()));

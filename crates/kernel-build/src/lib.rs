@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod attempts;
 mod cargo;
 mod embed;
 mod entry_points;
@@ -15,14 +16,12 @@ mod places;
 mod products;
 mod sysroot;
 mod toolchain;
-mod unroll;
 
+use attempts::Attempt;
+use cargo::Nested;
+pub use error::Error;
 use std::env;
 use std::path::{Path, PathBuf};
-
-pub use error::Error;
-
-use cargo::Nested;
 use toolchain::Toolchain;
 
 /// The target of the code that devices run.
@@ -106,12 +105,10 @@ impl Build {
     fn compile(&self, script: &Script, toolchain: &Toolchain) -> Result<(), Error> {
         let mut modules = Vec::new();
         for &architecture in &self.architectures {
-            let sysroot = &sysroot::prepare(toolchain, architecture, &script.shared)?;
-            let nested =
-                |fast| Nested { script, toolchain, sysroot, architecture, fast, unrolled: &[] };
-            let strict = best(&nested(false))?;
+            let best = |fast| best(script, toolchain, architecture, fast);
+            let strict = best(false)?;
             let ptx = match merge::needs_fast(&strict) {
-                true => merge::merge(strict, &best(&nested(true))?, merge::SUFFIX),
+                true => merge::merge(strict, &best(true)?, merge::SUFFIX),
                 false => strict,
             };
             modules.push((architecture, ptx));
@@ -120,14 +117,25 @@ impl Build {
     }
 }
 
-/// The code of a compilation, and of a second one where that keeps less in memory of threads.
-fn best(nested: &Nested<'_>) -> Result<String, Error> {
-    let ptx = complete(nested)?;
-    let unrolled = &unroll::in_memory(&ptx)[..];
-    if unrolled.is_empty() {
-        return Ok(ptx);
+/// The code of a compilation, and of further ones where these keep less in memory of threads.
+fn best(
+    script: &Script,
+    toolchain: &Toolchain,
+    architecture: u32,
+    fast: bool,
+) -> Result<String, Error> {
+    let attempted = |attempt, entries: &[String]| {
+        let sysroot = &sysroot::prepare(toolchain, architecture, attempt, &script.shared)?;
+        complete(&Nested { script, toolchain, sysroot, architecture, fast, attempt, entries })
+    };
+    let mut ptx = attempted(Attempt::Usual, &[])?;
+    for attempt in Attempt::MORE {
+        let entries = attempt.entries(&ptx);
+        if !entries.is_empty() {
+            ptx = attempt.take(ptx, &attempted(attempt, &entries)?);
+        }
     }
-    Ok(unroll::take(ptx, &complete(&Nested { unrolled, ..*nested })?))
+    Ok(ptx)
 }
 
 /// The code of one compilation, with the data that it refers to.

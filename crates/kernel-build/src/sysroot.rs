@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TARGET;
+use crate::attempts::Attempt;
 use crate::error::Error;
 use crate::toolchain::Toolchain;
 
-/// Flags for everything that devices run.
+/// Flags for everything that devices run, without that for jumps.
 ///
 /// There is no linker for devices, so a crate of kernels must hold all the code
 /// that its kernels call: every function of every crate stays available for
@@ -19,7 +20,8 @@ use crate::toolchain::Toolchain;
 /// Threads of a warp must come to the same barrier, not to copies of it. LLVM keeps to that; rustc's own pass
 /// `JumpThreading` does not, and copied a barrier between two branches with one condition into both ways
 /// (rust-lang/rust#137086). Later versions than 1.96 leave it out for GPUs themselves. What it did for iterators
-/// is partly made up for by inlining more of them (`inline-mir-hint-threshold`).
+/// is partly made up for by inlining more of them (`inline-mir-hint-threshold`), and kernels that keep an array in memory
+/// without it are compiled [with it](Attempt::Threaded) if none of their threads wait for each other.
 ///
 /// LLVM threads no jumps for GPUs either. Where an iterator's `next` says `None` on one way and its caller asks on the
 /// next, a selection has to take the place of the branch, which must then be worth more than the address of each of
@@ -29,7 +31,7 @@ use crate::toolchain::Toolchain;
 /// A loop of which LLVM does not know how often it is gone through is unrolled if it is small, but not if it can be left
 /// in the middle as well, as by an index that is not there. `unroll-runtime-multi-exit` unrolls those too: a row of a sparse matrix
 /// had a third of the rate, as each load of its columns waited for the one before.
-pub(crate) const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 13] = [
     "-Cpanic=abort",
     "-Copt-level=3",
     "-Ccodegen-units=1",
@@ -39,12 +41,20 @@ pub(crate) const FLAGS: [&str; 14] = [
     "-Zunstable-options",
     "-Zalways-encode-mir",
     "-Zcross-crate-inline-threshold=always",
-    "-Zmir-enable-passes=-JumpThreading",
     "-Zinline-mir-hint-threshold=200",
     "-Cllvm-args=-phi-node-folding-threshold=8",
     "-Cllvm-args=-unroll-runtime-multi-exit",
     "--emit=asm,llvm-ir",
 ];
+
+/// Flags for everything that devices run.
+pub(crate) fn flags(attempt: Attempt) -> impl Iterator<Item = &'static str> {
+    let jumps = match attempt {
+        Attempt::Usual | Attempt::Unrolled => "-Zmir-enable-passes=-JumpThreading",
+        Attempt::Threaded => "-Zmir-enable-passes=+JumpThreading",
+    };
+    FLAGS.into_iter().chain([jumps])
+}
 
 /// The compiler expects a crate of this name. Devices need none of what it holds
 /// elsewhere: they divide and multiply in hardware.
@@ -71,7 +81,7 @@ pub(crate) fn target_cpu(architecture: u32) -> String {
     format!("-Ctarget-cpu=sm_{architecture}")
 }
 
-/// The folder for `toolchain` and `architecture`, below `shared`; compiled if it is not
+/// The folder for `toolchain`, `architecture` and `attempt`, below `shared`; compiled if it is not
 /// there.
 ///
 /// # Errors
@@ -79,10 +89,12 @@ pub(crate) fn target_cpu(architecture: u32) -> String {
 pub(crate) fn prepare(
     toolchain: &Toolchain,
     architecture: u32,
+    attempt: Attempt,
     shared: &Path,
 ) -> Result<Sysroot, Error> {
-    let cpu = target_cpu(architecture);
-    let path = shared.join(format!("sysroot-{:016x}", key(toolchain, &cpu)));
+    let mut flags: Vec<_> = flags(attempt).map(str::to_owned).collect();
+    flags.push(target_cpu(architecture));
+    let path = shared.join(format!("sysroot-{:016x}", key(toolchain, &flags)));
     let finished = Sysroot { path: path.clone() };
     if path.is_dir() {
         return Ok(finished);
@@ -91,10 +103,10 @@ pub(crate) fn prepare(
     let aside = Sysroot { path: shared.join(format!("sysroot-{}", std::process::id())) };
     let libraries = aside.libraries();
     fs::create_dir_all(&libraries).map_err(Error::file(&libraries))?;
-    compile(toolchain, &cpu, &aside, "core", &toolchain.library.join("core/src/lib.rs"))?;
+    compile(toolchain, &flags, &aside, "core", &toolchain.library.join("core/src/lib.rs"))?;
     let builtins = aside.path.join("compiler_builtins.rs");
     fs::write(&builtins, COMPILER_BUILTINS).map_err(Error::file(&builtins))?;
-    compile(toolchain, &cpu, &aside, "compiler_builtins", &builtins)?;
+    compile(toolchain, &flags, &aside, "compiler_builtins", &builtins)?;
     match fs::rename(&aside.path, &path) {
         Err(_) if path.is_dir() => {
             // Somebody else was faster.
@@ -107,7 +119,7 @@ pub(crate) fn prepare(
 
 fn compile(
     toolchain: &Toolchain,
-    cpu: &str,
+    flags: &[String],
     sysroot: &Sysroot,
     name: &str,
     root: &Path,
@@ -116,8 +128,8 @@ fn compile(
     command
         .args(["--crate-name", name, "--crate-type", "rlib", "--edition", "2024"])
         .args(["--target", TARGET, "--cap-lints", "allow", "-Zforce-unstable-if-unmarked"])
-        .args(FLAGS)
-        .args([cpu, "--emit=link", "-Cmetadata=celerity"])
+        .args(flags)
+        .args(["--emit=link", "-Cmetadata=celerity"])
         .arg("--sysroot")
         .arg(&sysroot.path)
         .arg("--out-dir")
@@ -139,10 +151,11 @@ fn compile(
 }
 
 /// What the contents of the folder depend on, as a number (FNV-1a).
-fn key(toolchain: &Toolchain, cpu: &str) -> u64 {
+fn key(toolchain: &Toolchain, flags: &[String]) -> u64 {
     let library = toolchain.library.to_string_lossy();
-    let parts = [toolchain.verbose_version.as_str(), &library, env!("CARGO_PKG_VERSION"), cpu];
-    let bytes = parts.into_iter().chain(FLAGS).flat_map(|part| part.bytes().chain([0]));
+    let parts = [toolchain.verbose_version.as_str(), &library, env!("CARGO_PKG_VERSION")];
+    let parts = parts.into_iter().chain(flags.iter().map(String::as_str));
+    let bytes = parts.flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -159,7 +172,8 @@ mod tests {
             library: library.into(),
             verbose_version: version.into(),
         };
-        let key_of = |version, library, cpu| key(&toolchain(version, library), cpu);
+        let key_of =
+            |version, library, flag: &str| key(&toolchain(version, library), &[flag.to_owned()]);
         let one = key_of("1.96.0", "/library", "80");
         assert_eq!(one, key_of("1.96.0", "/library", "80"));
         assert_ne!(one, key_of("1.97.0", "/library", "80"));

@@ -16,6 +16,7 @@ pub mod gray_scott;
 pub mod groups;
 pub mod hash;
 pub mod heat;
+pub mod iterators;
 pub mod lattice;
 pub mod life;
 pub mod linear;

@@ -10,6 +10,9 @@ use std::ops::Range;
 use celerity_example_kernels::MODULE;
 use celerity_example_kernels::accuracy::{arguments, both, normal_values};
 use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
+use celerity_example_kernels::iterators::{
+    Pixel, blur, mean_colour, product, square as square_matrices,
+};
 use celerity_example_kernels::life::{self, life_step, life_step_row};
 use celerity_example_kernels::linear::{blend, multiply_sparse};
 use celerity_example_kernels::means::{
@@ -530,6 +533,46 @@ fn worlds_whose_edges_meet_live_as_on_hosts() {
         check_life(&life_step {}, range);
         check_life(&life_step_row {}, range);
     }
+}
+
+/// Jumps are threaded in these alone, so that what they keep stays in registers.
+#[test]
+fn arrays_that_iterators_take_by_value_are_as_on_hosts() {
+    let range @ [rows, columns, _] = [7, 12, 1];
+    let image: Vec<u8> = (0..rows * columns * 3).map(|at| (at * at * 37 % 251) as u8).collect();
+    let pixel = |y: isize, x: isize| -> Pixel {
+        let inside = |at: isize, size: usize| at.clamp(0, size as isize - 1) as usize;
+        let at = 3 * (inside(y, rows) * columns + inside(x, columns));
+        [image[at], image[at + 1], image[at + 2]]
+    };
+    let around = |y: isize, x: isize| {
+        std::array::from_fn(|at| pixel(y + at as isize / 3 - 1, x + at as isize % 3 - 1))
+    };
+    let places = (0..rows as isize).flat_map(|y| (0..columns as isize).map(move |x| (y, x)));
+    let expected: Vec<u8> = places.flat_map(|(y, x)| mean_colour(around(y, x))).collect();
+    let whole = Bounds::from_range(range);
+    let near = Mapping::Neighborhood { border: [1, 1, 0], axes_only: false };
+    let accesses = [access(0, whole, range, Mapping::OneToOne), access(1, whole, range, near)];
+    for (entry_kind, steps) in WALKS {
+        let memory = Memory::default().with(PLACES[0], &vec![0_u8; image.len()]);
+        let mut memory = memory.with(PLACES[1], &image);
+        let chunk = Chunk { entry_kind, ..Chunk::new(whole, range) };
+        let counts = launch_as(&blur {}, &chunk, Some(steps), &accesses, &mut memory);
+        assert_eq!(memory.numbers::<1, u8>(PLACES[0]), expected, "{entry_kind:?}");
+        assert_eq!(count(&counts, "ld.local") + count(&counts, "st.local"), 0);
+    }
+
+    let matrices: Vec<_> = numbers(9 * 20, 3);
+    let expected: Vec<f64> = matrices
+        .chunks_exact(9)
+        .map(|matrix| std::array::from_fn(|y| std::array::from_fn(|x| matrix[3 * y + x])))
+        .flat_map(|matrix| product(matrix, matrix).into_iter().flatten())
+        .collect();
+    let mut memory = Memory::default().with(PLACES[0], &matrices);
+    let line = Bounds::from_range([20, 1, 1]);
+    let own = [access(0, line, [20, 1, 1], Mapping::OneToOne)];
+    launch(&square_matrices {}, &Chunk::new(line, [20, 1, 1]), &own, &mut memory);
+    assert_eq!(memory.numbers::<8, f64>(PLACES[0]), expected);
 }
 
 #[test]
