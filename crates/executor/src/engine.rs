@@ -417,7 +417,9 @@ impl Engine {
         }
         self.edges.append(&mut predecessor.successors, index);
         slot.dependency_added(predecessor.lane, self.joins);
-        if self.joins.is_some() {
+        // Others start when all is over, or on the lane that all of it is on: they are told of nobody, and nobody
+        // would take their list back.
+        if slot.is_joined(self.joins) {
             self.edges.append(&mut slot.predecessors, dependency);
         }
     }
@@ -442,7 +444,7 @@ impl Engine {
         let Target::Lanes(group) = slot.target else {
             unreachable!("only instructions for lanes are queued for lanes")
         };
-        let joins = self.joins.is_some_and(|joins| joins.contains(group.first()));
+        let joins = slot.is_joined(self.joins);
         if let Some(lane) = slot.common_lane().filter(|&lane| !joins && group.contains(lane)) {
             return lane;
         }

@@ -75,6 +75,16 @@ impl EdgePool {
         Some(found)
     }
 
+    /// How many are in some list.
+    #[cfg(test)]
+    pub(super) fn live(&self) -> usize {
+        let free = |edge: &EdgeRef| match *edge {
+            END => None,
+            EdgeRef(index) => Some(self.edges[index as usize].next),
+        };
+        self.edges.len() + 1 - std::iter::successors(Some(self.free), free).count()
+    }
+
     fn allocate(&mut self, other: u64) -> EdgeRef {
         let fresh = Edge { other, next: END };
         match self.free {

@@ -26,7 +26,7 @@ pub(super) struct Slot {
     /// ... and how many instructions were before it.
     pub(super) number: u64,
     pub(super) successors: EdgeList,
-    /// Dependencies, if lanes can wait for each other.
+    /// Dependencies, if it is for lanes that can wait for each other.
     pub(super) predecessors: EdgeList,
     /// Incomplete dependencies.
     unfinished: u32,
@@ -91,8 +91,13 @@ impl Slot {
         let Target::Lanes(group) = self.target else { return self.unfinished == 0 };
         self.unfinished == 0
             || self.common_lane().is_some_and(|lane| group.contains(lane))
-            || self.joinable == self.unfinished
-                && joins.is_some_and(|joins| joins.contains(group.first()))
+            || self.joinable == self.unfinished && self.is_joined(joins)
+    }
+
+    /// Whether it is for lanes that can wait for others.
+    pub(super) fn is_joined(&self, joins: Option<LaneGroup>) -> bool {
+        let Target::Lanes(group) = self.target else { return false };
+        joins.is_some_and(|joins| joins.contains(group.first()))
     }
 
     /// Whether all dependencies are over.

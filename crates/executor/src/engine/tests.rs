@@ -270,7 +270,7 @@ fn check(case: &Case) {
         assert_eq!(engine.incomplete(), twin.submitted - twin.complete.len());
     }
     assert_eq!(twin.complete.len(), case.instructions.len(), "everything completes");
-    assert_eq!((engine.incomplete(), engine.width()), (0, 0));
+    assert_eq!((engine.incomplete(), engine.width(), engine.edges.live()), (0, 0, 0));
 }
 
 proptest! {
