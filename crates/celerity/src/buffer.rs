@@ -214,6 +214,10 @@ impl BufferHandle {
         // Kept until that has been submitted, or another thread would find nothing to do and go
         // ahead.
         let mut pending = self.pending();
+        if pending.is_some() {
+            // Who may not submit leaves them for whoever may: without them, contents would be those of before.
+            frontend.check_caller()?;
+        }
         pending.take().map_or(Ok(()), |pending| pending.submit(frontend))
     }
 

@@ -298,6 +298,14 @@ impl NodeFrontend {
         self.timed(label, || self.enter(spec, payload))
     }
 
+    /// Whether the calling thread may submit tasks. O(1).
+    ///
+    /// # Errors
+    /// [`RunError::Misplaced`] in a kernel, a host task or a range mapper.
+    pub fn check_caller(&self) -> Result<(), RunError> {
+        refuse_submissions()
+    }
+
     /// Lets a task enter the graph.
     fn enter(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         // A refused task is dropped under the lock, and a user's mapper may own

@@ -4,7 +4,7 @@
 use celerity::prelude::*;
 use celerity::{
     And, ArgMax, ArgMin, DeclareError, Error, Located, Max, Min, Operator, Or, Product, Result,
-    Sum, Xor,
+    RunError, Sum, Xor,
 };
 
 use crate::common::{clusters, everywhere, floats, scalar};
@@ -266,6 +266,29 @@ fn a_pending_result_is_overwritten_in_part_as_a_whole_or_never_needed() {
         Ok([in_part, whole])
     });
     assert_eq!(found, [vec![100, 1, 2, 100], vec![9; 4]]);
+}
+
+/// Of the results of two rounds, one is pending when a host task asks for it, which may not.
+#[test]
+fn who_may_not_submit_leaves_a_pending_result_to_others() {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
+        let (total, log) = (queue.buffer::<u64, 0>([]), queue.buffer_from([], vec![7_u64])?);
+        let add = |by: u64| {
+            queue.task("add").parallel_for(50, total.reduce(Sum), move |_, sum| sum.combine(by))
+        };
+        add(1)?;
+        let first = scalar(queue, &total)?;
+        add(2)?;
+        let handles = (log.clone(), total.clone());
+        queue.host_task("copy").everywhere((), move |_, ()| {
+            let error = handles.0.copy_from(&handles.1).unwrap_err();
+            let Error::Run(reason) = error else { panic!("{error}") };
+            assert!(matches!(*reason, RunError::Misplaced { .. }), "{reason}");
+        })?;
+        queue.barrier()?;
+        Ok([first, scalar(queue, &total)?, scalar(queue, &log)?])
+    });
+    assert_eq!(found, [50, 100, 7]);
 }
 
 #[test]
