@@ -264,6 +264,18 @@ impl Engine {
         self.step()
     }
 
+    /// The oldest instruction that has not completed; if there is none, the one [behind the newest](Self::following).
+    #[must_use]
+    pub fn oldest(&self) -> InstructionId {
+        InstructionId::from_index(self.base)
+    }
+
+    /// The instruction behind the newest.
+    #[must_use]
+    pub fn following(&self) -> InstructionId {
+        InstructionId::from_index(self.base + self.slots.len() as u64)
+    }
+
     /// The next instruction to start, if any can.
     pub fn next_assignment(&mut self) -> Option<Assignment> {
         if let Some(index) = self.ready_for_node.pop_front() {

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use celerity_idag::{InstructionId, Participation};
-use celerity_tdag::EpochAction;
+use celerity_tdag::{BufferId, EpochAction};
 
 use crate::backend::{Backend, Completion};
 use crate::communicator::{CommEvent, Communicator};
@@ -93,6 +93,9 @@ pub struct Executor {
     horizons: u64,
     progress: Arc<Progress>,
     computing: Computing,
+    /// Dropped buffers, in order, each with the first instruction that cannot touch it any more. Those before are issued
+    /// by what it is called, and how large its elements are.
+    leaving: VecDeque<(InstructionId, BufferId)>,
     /// Whether nothing is performed.
     is_dry: bool,
     /// What of the user's this half of the node is in.
@@ -126,6 +129,7 @@ impl Executor {
             horizons: 0,
             progress,
             computing: Computing::default(),
+            leaving: VecDeque::new(),
             is_dry: false,
             calls: Arc::default(),
             monitor: Monitor::new(lanes.devices()),
@@ -166,6 +170,7 @@ impl Executor {
         if !busy && self.course.is_running() {
             self.peers.check_apart(now).unwrap_or_else(|error| self.fail(error));
         }
+        self.forget_buffers();
         self.give_back();
         self.tell_horizons();
         self.watch(busy, completed || heard);

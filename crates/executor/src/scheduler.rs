@@ -146,9 +146,9 @@ impl Scheduler {
                 tell(SchedulerMessage::Renamed(info));
             }
             Submission::Dropped(buffer) => {
-                tell(SchedulerMessage::Dropped(buffer));
                 let batch = self.step(None, |generator| generator.drop_buffer(buffer));
                 self.release(batch, &mut tell);
+                tell(SchedulerMessage::Dropped(buffer));
             }
             Submission::Object(object) => tell(SchedulerMessage::Object(object)),
             Submission::Task { task, payload } => {

@@ -190,6 +190,21 @@ fn partial_results_that_cannot_be_counted_have_no_room() {
     }
 }
 
+/// Its memory is asked for after the program has let go of it.
+#[test]
+fn a_buffer_that_has_no_room_is_named_though_it_has_been_dropped() {
+    let error = error_of(|queue| {
+        let huge = queue.buffer::<f64, 1>(1 << 45).named("huge");
+        queue.task("fill").parallel_for(1 << 45, huge.write(one_to_one()), |_, x| *x = 1.0)?;
+        drop(huge);
+        queue.barrier()
+    });
+    assert!(
+        matches!(error, Error::Run(ref error) if matches!(**error, RunError::OutOfMemory { .. }))
+    );
+    assert_says(&error, &["\"fill\"", "\"huge\""]);
+}
+
 #[test]
 fn partial_results_that_nodes_cannot_send_are_refused() {
     let outcome = Config::default().nodes(2).run(|queue| {

@@ -89,6 +89,16 @@ impl Flow {
         self.engine.incomplete()
     }
 
+    /// The oldest instruction that has not completed; if there is none, the next that is admitted.
+    pub(super) fn oldest(&self) -> InstructionId {
+        self.engine.oldest()
+    }
+
+    /// The next instruction that is admitted.
+    pub(super) fn next_admitted(&self) -> InstructionId {
+        self.engine.following()
+    }
+
     /// What has not completed, in ascending order.
     pub(super) fn open(&self) -> impl Iterator<Item = (InstructionId, &Open)> {
         self.open.iter()

@@ -86,7 +86,7 @@ impl Hardware {
         self.store.forget_buffer(buffer);
     }
 
-    /// Size and alignment of a buffer's elements, in bytes; 0 and 1 for one that is not known any more.
+    /// Size and alignment of the elements of a buffer that is in use, in bytes.
     pub(super) fn layout_of(&self, buffer: BufferId) -> (u64, u64) {
         self.store.layout_of(buffer)
     }

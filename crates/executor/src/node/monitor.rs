@@ -10,7 +10,7 @@ use celerity_idag::{
     BoundAccess, DeviceId, Effects, Instruction, InstructionId, InstructionKind, MemoryId,
     MessageId,
 };
-use celerity_tdag::BufferInfo;
+use celerity_tdag::{BufferId, BufferInfo};
 
 use super::situation::Situation;
 use super::timing::KernelTimer;
@@ -161,6 +161,13 @@ impl Monitor {
     pub(super) fn buffer(&mut self, info: &BufferInfo) {
         if let Some(timer) = &mut self.kernel_timer {
             timer.buffer(info);
+        }
+    }
+
+    /// Nothing touches a buffer any more.
+    pub(super) fn forget_buffer(&mut self, buffer: BufferId) {
+        if let Some(timer) = &mut self.kernel_timer {
+            timer.forget_buffer(buffer);
         }
     }
 

@@ -47,9 +47,9 @@ impl Executor {
                 self.peers.renamed(&info);
                 self.hardware.rename_buffer(info);
             }
-            // What fences of a dry run deliver is made when they are reached.
-            SchedulerMessage::Dropped(_) if self.is_dry => {}
-            SchedulerMessage::Dropped(buffer) => self.hardware.forget_buffer(buffer),
+            SchedulerMessage::Dropped(buffer) => {
+                self.leaving.push_back((self.flow.next_admitted(), buffer));
+            }
             SchedulerMessage::Object(object) => self.peers.object(object),
             SchedulerMessage::Task { task, payload, batch } => {
                 // One that could not be scheduled is an error, which comes next.
@@ -63,6 +63,18 @@ impl Executor {
             SchedulerMessage::Batch(batch) => self.admit(batch),
             SchedulerMessage::Fail(error) => self.fail(*error),
             SchedulerMessage::Closed => unreachable!("handled in every state"),
+        }
+    }
+
+    /// Forgets dropped buffers that nothing touches any more.
+    pub(super) fn forget_buffers(&mut self) {
+        while let Some(&(end, buffer)) = self.leaving.front() {
+            if self.flow.oldest() < end {
+                return;
+            }
+            self.leaving.pop_front();
+            self.hardware.forget_buffer(buffer);
+            self.monitor.forget_buffer(buffer);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::window::IdMap;
 /// A table, and what is known of launches that have not completed.
 pub(super) struct KernelTimer {
     table: KernelTimes,
-    /// Bytes per element of every buffer: launches may come after the end of theirs.
+    /// Bytes per element of buffers.
     elem_sizes: IdMap<BufferId, u64>,
     /// Bytes that launches touch.
     launched: IdMap<InstructionId, u64>,
@@ -25,6 +25,11 @@ impl KernelTimer {
     /// A buffer has become known.
     pub(super) fn buffer(&mut self, info: &BufferInfo) {
         self.elem_sizes.insert(info.id, info.elem_size);
+    }
+
+    /// Nothing touches a buffer any more.
+    pub(super) fn forget_buffer(&mut self, buffer: BufferId) {
+        self.elem_sizes.remove(&buffer);
     }
 
     /// A kernel has been launched on these accesses.

@@ -151,15 +151,17 @@ impl Store {
         ElementArray { base: known.base, extent }
     }
 
-    /// Bytes per element of a buffer that is in use; 0 for one that was dropped
-    /// after its last task was submitted.
+    /// Bytes per element of a buffer that is in use.
     pub(super) fn elem_size(&self, buffer: BufferId) -> u64 {
         self.layout_of(buffer).0
     }
 
-    /// Size and alignment of an element, in bytes; 0 and 1 for a buffer that is not known any more.
+    /// Size and alignment of an element of a buffer that is in use, in bytes.
     pub(super) fn layout_of(&self, buffer: BufferId) -> (u64, u64) {
-        self.buffers.get(&buffer).map_or((0, 1), |info| (info.elem_size, info.elem_align))
+        let Some(info) = self.buffers.get(&buffer) else {
+            unreachable!("{buffer} is used, but not known");
+        };
+        (info.elem_size, info.elem_align)
     }
 }
 
