@@ -3,8 +3,12 @@
 //! threads do there.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex};
 
 use crate::error::RunError;
+use crate::sync::lock;
 
 #[cfg_attr(not(target_os = "linux"), path = "pinning/none.rs")]
 #[cfg_attr(target_os = "linux", path = "pinning/linux.rs")]
@@ -84,28 +88,54 @@ impl Cores {
     /// # Errors
     /// [`RunError::Start`] if the system refuses.
     pub(crate) fn pin_jobs(&self, threads: &[ThreadId]) -> Result<PinnedJobs, RunError> {
-        let mut pinned = PinnedJobs(Vec::new());
-        if self.jobs.is_empty() {
+        let cores: Arc<[usize]> = self.jobs.as_slice().into();
+        let mut pinned = PinnedJobs { threads: Vec::new(), cores: cores.clone() };
+        if cores.is_empty() {
             return Ok(pinned);
         }
+        // Given back before what has been pinned, where something fails.
+        let mut places = lock(&PLACES);
         for &thread in threads {
-            let before =
-                system::cores_of(thread).map_err(|error| cannot("tell its cores", &error))?;
-            pinned.0.push((thread, before));
-            stay(thread, &self.jobs)?;
+            if let Entry::Vacant(new) = places.entry(thread) {
+                let before =
+                    system::cores_of(thread).map_err(|error| cannot("tell its cores", &error))?;
+                new.insert(Place { before, wanted: Vec::new() });
+            }
+            places.entry(thread).and_modify(|place| place.wanted.push(cores.clone()));
+            pinned.threads.push(thread);
+            stay(thread, &cores)?;
         }
         Ok(pinned)
     }
 }
 
+/// Where threads are that runs have pinned: those of the pool, which runs share.
+static PLACES: Mutex<BTreeMap<ThreadId, Place>> = Mutex::new(BTreeMap::new());
+
+/// Where a thread was allowed to run at first, and where the runs want it that go on, the newest last.
+struct Place {
+    before: Vec<usize>,
+    wanted: Vec<Arc<[usize]>>,
+}
+
 /// Threads that are pinned while this lives.
-pub(crate) struct PinnedJobs(Vec<(ThreadId, Vec<usize>)>);
+pub(crate) struct PinnedJobs {
+    threads: Vec<ThreadId>,
+    /// Told from those of others by their address.
+    cores: Arc<[usize]>,
+}
 
 impl Drop for PinnedJobs {
     fn drop(&mut self) {
-        for (thread, before) in &self.0 {
+        let mut places = lock(&PLACES);
+        for &thread in &self.threads {
+            let Entry::Occupied(mut place) = places.entry(thread) else { continue };
+            place.get_mut().wanted.retain(|cores| !Arc::ptr_eq(cores, &self.cores));
             // It could go there before; if not any more, it stays where it is.
-            drop(stay(*thread, before));
+            match place.get().wanted.last() {
+                Some(cores) => drop(stay(thread, cores)),
+                None => drop(stay(thread, &place.remove().before)),
+            }
         }
     }
 }
@@ -169,6 +199,31 @@ mod tests {
         assert_eq!(available_cores(), Ok(vec![all[0]]));
         drop(pinned);
         assert_eq!(available_cores(), Ok(all));
+    }
+
+    /// Runs that begin and end in any order: the newest that goes on decides.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn runs_side_by_side_leave_threads_as_they_were() {
+        std::thread::spawn(|| {
+            let (all, me) = (available_cores().unwrap(), this_thread());
+            let pin = |core: usize| {
+                Cores { engine: Vec::new(), jobs: vec![all[core]] }.pin_jobs(&[me]).unwrap()
+            };
+            let (first, last) = (0, all.len() - 1);
+            let [a, b, c] = [first, last, last].map(pin);
+            drop(a);
+            assert_eq!(available_cores(), Ok(vec![all[last]]));
+            let d = pin(first);
+            drop(c);
+            assert_eq!(available_cores(), Ok(vec![all[first]]));
+            drop(d);
+            assert_eq!(available_cores(), Ok(vec![all[last]]));
+            drop(b);
+            assert_eq!(available_cores(), Ok(all));
+        })
+        .join()
+        .unwrap();
     }
 
     #[cfg(target_os = "linux")]

@@ -219,8 +219,8 @@ impl<'r> Run<'r> {
     /// all share them. Threads of host tasks and of the program go where they like.
     /// An empty list pins nothing.
     ///
-    /// Runs side by side in one process share the threads that compute: the last
-    /// one to start decides.
+    /// Runs side by side in one process share the threads that compute: of those that
+    /// go on, the last one to start decides.
     #[must_use]
     pub fn pinned(mut self, cores: Vec<usize>) -> Self {
         self.cores = cores;

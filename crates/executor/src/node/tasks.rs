@@ -78,11 +78,13 @@ impl Tasks {
         match &running.task.work {
             Work::Fence | Work::Combine { .. } => HostLanes::Prompt,
             Work::HostSplit { group: Some(group), .. } => HostLanes::Collective(*group),
-            Work::HostSplit { .. } => match running.payload.as_deref() {
+            _ => match running.payload.as_deref() {
                 Some(Payload::HostSplit(kernel)) if kernel.is_computing() => HostLanes::Prompt,
+                Some(Payload::Host(function)) if function.is_computing().is_some() => {
+                    HostLanes::Prompt
+                }
                 _ => HostLanes::OfKind,
             },
-            _ => HostLanes::OfKind,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Nothing is known of threads.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadId;
 
 pub(crate) fn this_thread() -> ThreadId {

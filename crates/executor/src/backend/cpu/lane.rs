@@ -86,15 +86,16 @@ impl Lane {
             return Pushed::Taken;
         }
         state.running = true;
-        if job.is_short() {
+        // Not beside a thread of the lane's own, here and below: one that has just gone quiet would see the mark,
+        // find no job, and take the mark away.
+        let is_shared = matches!(self.place, Runner::Pool(_));
+        if is_shared && job.is_short() {
             drop(state);
             return Pushed::Ran(self.run_here(job));
         }
-        if computes && job.is_brief() {
+        if is_shared && computes && job.is_brief() {
             return Pushed::Kept(job);
         }
-        // Together with the mark: a thread of the lane's own that has just gone quiet would
-        // see the mark, find no job, and take the mark away.
         state.queue.push_front(job);
         drop(state);
         self.start();
