@@ -263,6 +263,13 @@ pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
         false
     }
 
+    /// Whether what belongs to an item is known to be in what a chunk declares that has the item. A user's mapper may
+    /// say another thing of each.
+    #[doc(hidden)]
+    fn is_additive(&self) -> bool {
+        false
+    }
+
     /// Whether what belongs to items begins, and ends, at linear functions of their indices, which grow if they change at
     /// all, but for the buffer's edges.
     #[doc(hidden)]

@@ -137,6 +137,12 @@ impl<const K: usize, const D: usize> ItemMapper<K, D> for Gapped<D> {
         self.0.part(part, global, buffer)
     }
 
+    /// Its image of a chunk is made of those of its items.
+    #[inline]
+    fn is_additive(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn is_linear(&self) -> bool {
         ItemMapper::<K, D>::is_linear(&self.0)

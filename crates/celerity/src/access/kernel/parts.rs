@@ -132,6 +132,7 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
         if !self.is_declared {
             self.elements.check_declared(&part);
         }
+        debug_assert!(self.elements.is_declared(&part), "{part:?} belongs to items of the chunk");
         // SAFETY: it was declared; live rows share no items, nor do parts of this one, the mapper promises that
         // then their parts share no elements, and nobody else touches what is bound to a write:
         // see `BoundMemory`.
@@ -161,15 +162,18 @@ impl<M, const D: usize> OwnPartPlan<M, D> {
 }
 
 impl<'m, T: Element, M, const D: usize> OwnParts<'m, T, M, D> {
-    /// All of `rows`. Where what belongs to them together has in it what belongs to each item, that is looked up once.
+    /// All of `rows`, whose chunk [`bind`](KernelAccess::bind) was promised that the memory is for. Where what belongs to
+    /// them together has in it what belongs to each item, that is looked up once; where windows have gaps between them,
+    /// it would have to be looked up for each item, among all windows.
     #[inline]
     fn rows<const K: usize>(&self, rows: &Rows<K>) -> OwnRow<'_, T, M, K, D>
     where
         M: ItemMapper<K, D>,
     {
         let (Self { plan, elements }, row) = (self, *rows.first());
-        let is_declared = plan.mapper.is_monotone()
-            && elements.is_declared(&plan.part(rows.bounds(), row.range()));
+        let is_declared = plan.mapper.is_additive()
+            || plan.mapper.is_monotone()
+                && elements.is_declared(&plan.part(rows.bounds(), row.range()));
         OwnRow { plan, elements, row, steps: None, is_declared }
     }
 }
