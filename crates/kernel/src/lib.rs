@@ -90,6 +90,9 @@ pub use reduce::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use region::RegionView;
+#[doc(hidden)]
+#[cfg(not(target_arch = "nvptx64"))]
+pub use region::box_around;
 pub use view::{DeviceElement, View};
 pub use warp::{Warp, Word};
 pub use whole::{WholeView, WholeViewMut};

@@ -12,10 +12,9 @@ use crate::part::PartView;
 /// Read access to the boxes that a chunk declared, by index into the buffer. Anything else in the
 /// buffer is out of bounds, what lies between the boxes too.
 ///
-/// An index costs a binary search among the boxes, and then a step back for each that begins between
-/// the right one and the index: boxes side by side in the same rows. To look at many elements of one
-/// box, take it out of the loop with [`part_at`](Self::part_at), or go through all
-/// [`parts`](Self::parts).
+/// An index costs a binary search among the boxes, and then one for each row, of those between, in which boxes
+/// begin that do not hold it. To look at many elements of one box, take it out of the loop with
+/// [`part_at`](Self::part_at), or go through all [`parts`](Self::parts).
 ///
 /// ```
 /// use celerity_kernel::{Bounds, Layout, RegionView};
@@ -125,9 +124,36 @@ impl<'a, T, const D: usize> RegionView<'a, T, D> {
 
     #[inline]
     fn box_at(&self, index: [usize; D]) -> Option<&'a Bounds<D>> {
-        let begun = self.boxes.partition_point(|part| part.min() <= index);
-        self.boxes[..begun].iter().rev().find(|part| part.contains(index))
+        box_around(self.boxes, |part| *part, index)
     }
+}
+
+/// Which of some boxes holds the element at an index: they share none, and ascend by their first elements, row-major.
+/// O(log boxes) for each row in which boxes begin, from that of the index back to the right one.
+#[inline]
+pub fn box_around<B, const D: usize>(
+    boxes: &[B],
+    bounds: impl Fn(&B) -> Bounds<D>,
+    index: [usize; D],
+) -> Option<&B> {
+    let first = |one: &B| bounds(one).min();
+    let mut begun = &boxes[..boxes.partition_point(|one| first(one) <= index)];
+    while let [.., last] = begun {
+        if bounds(last).contains(index) {
+            return Some(last);
+        }
+        // Of those that begin in one row, one alone can hold the index: the last that begins before it there.
+        let (outer, inner) = (D.saturating_sub(1), |one: &B| first(one).last().copied());
+        let row = first(last);
+        let before = begun.partition_point(|one| first(one)[..outer] < row[..outer]);
+        let (before, beside) = begun.split_at(before);
+        let nearest = beside.partition_point(|one| inner(one) <= index.last().copied());
+        match nearest.checked_sub(1).map(|at| &beside[at]) {
+            Some(one) if bounds(one).contains(index) => return Some(one),
+            _ => begun = before,
+        }
+    }
+    None
 }
 
 impl<T, I: ViewIndex<D>, const D: usize> Index<I> for RegionView<'_, T, D> {
@@ -206,7 +232,12 @@ mod tests {
         check(&[Bounds::from_range([5, 7])]);
         check(&[0, 2, 4].map(|y| Bounds::new([y, 0], [y + 1, 7])));
         check(&[Bounds::new([0, 0], [5, 2]), Bounds::new([0, 4], [5, 7])]);
-        // A tall box beside small ones that begin after it.
+        // Columns, of which none can be left out by their rows, and others below them.
+        let columns = |y: [usize; 2]| [0, 2, 4, 6].map(|x| Bounds::new([y[0], x], [y[1], x + 1]));
+        check(&columns([0, 5]));
+        check(&[columns([0, 2]), columns([3, 5])].concat());
+        // A tall box beside small ones that begin after it, on either side.
+        check(&[Bounds::new([0, 5], [5, 7]), one(1, 0), one(1, 3), one(2, 0), one(3, 4)]);
         check(&[Bounds::new([0, 0], [5, 1]), one(0, 3), one(2, 3), one(4, 6)]);
         check(&[one(0, 0), one(0, 2), one(1, 1), one(1, 3), one(4, 6)]);
     }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use celerity_executor::BoundMemory;
 use celerity_kernel::{
     Atomic, AtomicView, Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, PeriodicRow, Reach,
-    RegionView, WholeView, WholeViewMut,
+    RegionView, WholeView, WholeViewMut, box_around,
 };
 use celerity_regions::Box3;
 
@@ -75,9 +75,8 @@ impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
     /// Whether a box is inside of one of several that were declared.
     fn is_in_a_box(&self, part: &Bounds<D>) -> bool {
         // Ascending by their first elements, as the boxes of a region are.
-        let begun = self.boxes.partition_point(|one| bounds(one).min() <= part.min());
-        let mut begun = self.boxes[..begun].iter().rev();
-        part.is_empty() || begun.any(|one| bounds(one).contains_all(part))
+        let around = box_around(self.boxes, bounds, part.min());
+        part.is_empty() || around.is_some_and(|one| bounds(one).contains_all(part))
     }
 
     /// All boxes that were declared, as a [`RegionView`] wants them.
