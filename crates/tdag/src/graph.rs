@@ -307,8 +307,8 @@ impl TaskGraph {
         Ok((self.place(spec, &footprint, out), warnings))
     }
 
-    /// The tasks that last wrote what a declared task reads, with the buffer
-    /// and the part in question: what forward tasks are decided from.
+    /// The tasks that last wrote what a declared task reads, each with a buffer
+    /// and the part in question.
     pub fn producers(&self, declared: &Declared) -> Vec<(TaskId, BufferId, Region)> {
         let mut producers: Vec<(TaskId, BufferId, Region)> = Vec::new();
         for touched in declared.footprint.iter().filter(|touched| touched.mode.reads()) {
