@@ -53,7 +53,7 @@ pub enum NoCode {
 }
 
 impl Module {
-    /// The kernels of the crate called `name`, and what a build made of them. [`module!`](crate::module) calls it.
+    /// The kernels of the crate called `name`, and what a build made of them. [`module!`](crate::module!) calls it.
     ///
     /// # Safety
     /// The code was compiled from the crate whose kernels say that this is [their module](crate::Kernel::module),

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 /// The beginning of the path at which a type is defined, up to the end of a name, and why the type is complete.
-const COMPLETE: [(&str, &str); 8] = [
+const COMPLETE: [(&str, &str); 7] = [
     ("celerity_regions::typed", "programs write subranges and chunks down, in every custom mapper"),
     ("celerity_tdag::mapper::relation::Windows", "mappers write it down"),
     ("celerity_tdag::mapper::relation::Share", "mappers write it down"),
@@ -17,7 +17,6 @@ const COMPLETE: [(&str, &str); 8] = [
         "celerity_kernel::abi",
         "what compiled kernels are called with: both sides of a program are of one version",
     ),
-    ("celerity_kernel::module::Module", "build scripts of crates of kernels write it down"),
     ("celerity_kernel::module::Ptx", "build scripts of crates of kernels write it down"),
 ];
 
