@@ -24,6 +24,9 @@ use crate::whole::WholeView;
 /// a loop whose end depends on what it reads may go on for longer than it should, or for ever. At the end the kernel panics as it would have at the
 /// index, and names the line of `deferred()`. On CPUs, it panics at the index.
 ///
+/// That is for loops of which nobody knows the length. A few elements, as of the corners of a cell, are read together
+/// where they are checked, too: in three dimensions, eight of them by checked indices were 1.6 times as fast on an H200.
+///
 /// ```
 /// use celerity_kernel::{Item, PartView, WholeView, kernel};
 /// # use celerity_kernel::Module;
