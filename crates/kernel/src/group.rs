@@ -103,7 +103,8 @@ impl<'g, const K: usize> NdItem<'g, K> {
 }
 
 impl<const K: usize> Group<'_, K> {
-    /// The group's index among the groups of the whole index space.
+    /// The group's index among groups that are counted from index 0: where the index space has an
+    /// offset, its first group is not 0.
     #[must_use]
     #[inline]
     pub const fn id(&self) -> [usize; K] {
