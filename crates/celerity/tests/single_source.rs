@@ -610,7 +610,7 @@ fn an_element_outside_of_the_declared_part_is_not_read() {
         })
     };
     for text in [false, true].into_iter().flat_map(outside) {
-        let said = "index [15] is outside of what the access declared for this chunk: [10] to [15]";
+        let said = "index [15] is outside of what the access declared for this chunk: [10..15]";
         assert!(text.contains("\"outside\"") && text.contains(said), "{text}");
     }
 }
@@ -622,11 +622,11 @@ fn checks_that_fail_name_indices_and_what_there_is() {
     const DECLARED: &str = "what the access declared for this chunk";
     let on_both = |text: String| [text.clone(), text];
     let said = [
-        on_both(format!("index [0, 9] is outside of {DECLARED}: [0, 0] to [1, 6]")),
-        on_both(format!("index [0, 7] is outside of {DECLARED}: [0, 0] to [1, 6]")),
-        on_both(format!("range 3..8 of row [0] is outside of {DECLARED}: [0] to [6]")),
+        on_both(format!("index [0, 9] is outside of {DECLARED}: [0..1, 0..6]")),
+        on_both(format!("index [0, 7] is outside of {DECLARED}: [0..1, 0..6]")),
+        on_both(format!("range 3..8 of row [0] is outside of {DECLARED}: [0..6]")),
         [
-            format!("4 elements from [0, 4] on are not all in {DECLARED}: [0, 0] to [1, 6]"),
+            format!("4 elements from [0, 4] on are not all in {DECLARED}: [0..1, 0..6]"),
             format!("not all elements of a run or vector are in {DECLARED}"),
         ],
         [
@@ -634,12 +634,12 @@ fn checks_that_fail_name_indices_and_what_there_is() {
             "an offset is larger than the access's neighborhood".into(),
         ],
         on_both(format!(
-            "index [{}] is outside of {DECLARED} along the line: [0] to [1]",
+            "index [{}] is outside of {DECLARED} along the line: [0..1]",
             0_usize.wrapping_sub(9)
         )),
-        on_both("index [0, 6] is outside of what this item may write: [0, 0] to [1, 6]".into()),
+        on_both("index [0, 6] is outside of what this item may write: [0..1, 0..6]".into()),
         on_both(
-            "index [7] is outside of what this item may write along the line: [0] to [6]".into(),
+            "index [7] is outside of what this item may write along the line: [0..6]".into(),
         ),
     ];
     for (way, said) in said.iter().enumerate() {

@@ -1,6 +1,8 @@
 //! Boxes of elements and how they lie in memory: index arithmetic only, no
 //! pointers.
 
+use core::fmt;
+
 /// A half-open box of elements, in buffer coordinates.
 ///
 /// Law: every box without elements is [`EMPTY`](Self::EMPTY), so `min` lies below
@@ -18,6 +20,26 @@
 pub struct Bounds<const D: usize> {
     min: [usize; D],
     max: [usize; D],
+}
+
+/// As boxes are written in all messages: `[0..4, 2..6]`.
+impl<const D: usize> fmt::Display for Bounds<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_box(f, &self.min, &self.max)
+    }
+}
+
+/// A box: from its first index to behind its last one, in each dimension.
+pub(crate) fn write_box<N: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    min: &[N],
+    max: &[N],
+) -> fmt::Result {
+    f.write_str("[")?;
+    for (dim, (from, to)) in min.iter().zip(max).enumerate() {
+        write!(f, "{}{from}..{to}", if dim > 0 { ", " } else { "" })?;
+    }
+    f.write_str("]")
 }
 
 impl<const D: usize> Bounds<D> {

@@ -179,18 +179,11 @@ fn outside<const D: usize>(first: [usize; D], boxes: &[Bounds<D>]) -> ! {
             panic!("index {first:?} is outside of what the access declared for this chunk: nothing")
         }
         [one] => panic!(
-            "what is at index {first:?} is outside of what the access declared for this chunk: \
-             {:?} to {:?}",
-            one.min(),
-            one.max()
+            "what is at index {first:?} is outside of what the access declared for this chunk: {one}"
         ),
         [one, .., last] => panic!(
             "what is at index {first:?} is in none of the {count} boxes that the access declared \
-             for this chunk, the first of which is {:?} to {:?} and the last {:?} to {:?}",
-            one.min(),
-            one.max(),
-            last.min(),
-            last.max()
+             for this chunk, the first of which is {one} and the last {last}"
         ),
     }
 }

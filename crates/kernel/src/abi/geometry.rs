@@ -92,8 +92,9 @@ impl fmt::Display for GroupError {
             ),
             Self::Remainder { dim } => write!(
                 f,
-                "the size in dimension {dim} is no multiple of the group's: round it up, and let \
-                 the kernel do nothing beyond the end"
+                "the size in dimension {dim} is no multiple of the group's: take groups of another \
+                 size, or round up the index space with the buffers that its items have elements \
+                 of, and let the kernel do nothing beyond the end"
             ),
             Self::Beginning { dim } => write!(
                 f,

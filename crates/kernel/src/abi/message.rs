@@ -3,6 +3,8 @@
 
 use core::fmt;
 
+use crate::bounds::write_box;
+
 /// How many numbers a message can have.
 pub(crate) const NUMBERS: usize = 12;
 
@@ -13,8 +15,8 @@ pub(crate) const NUMBERS: usize = 12;
 /// | `{}` | one | `7` |
 /// | `{index}` | a list | `[1, 2]` |
 /// | `{size}` | a list, behind one that is left out | `[3, 4]` |
-/// | `{part}` | two lists | `[0, 0] to [3, 4]`, or `nothing`, in more dimensions `nothing of that row` |
-/// | `{span}` | two | `[0] to [4]`, or `nothing` |
+/// | `{part}` | two lists | `[0..3, 0..4]`, or `nothing`, in more dimensions `nothing of that row` |
+/// | `{span}` | two | `[0..4]`, or `nothing` |
 /// | `{end}` | two, of which the first is left out | `[4]` |
 ///
 /// Lists are all of one length, up to three numbers, and take three places each. Braces in a text
@@ -74,7 +76,7 @@ impl PanicMessage<'_> {
                 6
             }
             "part" => {
-                write!(f, "{:?} to {:?}", list(at), list(at + 3))?;
+                write_box(f, list(at), list(at + 3))?;
                 6
             }
             "span" if one(at) == one(at + 1) => {
@@ -82,7 +84,7 @@ impl PanicMessage<'_> {
                 2
             }
             "span" => {
-                write!(f, "[{}] to [{}]", one(at), one(at + 1))?;
+                write_box(f, &[one(at)], &[one(at + 1)])?;
                 2
             }
             "end" => {
@@ -127,11 +129,11 @@ mod tests {
     fn names_stand_for_numbers_in_order() {
         assert_eq!(said("{} values, none at {}", 0, [4, 7]), "4 values, none at 7");
         let numbers = [1, 2, 0, 3, 4, 0, 5, 6, 0];
-        assert_eq!(said("{index} in {part}", 2, numbers), "[1, 2] in [3, 4] to [5, 6]");
+        assert_eq!(said("{index} in {part}", 2, numbers), "[1, 2] in [3..5, 4..6]");
         assert_eq!(said("{index} in {size}", 1, numbers), "[1] in [5]");
         assert_eq!(
             said("{}..{} of {index} in {span}", 2, [8, 9, 1, 2, 0, 3, 4]),
-            "8..9 of [1, 2] in [3] to [4]"
+            "8..9 of [1, 2] in [3..4]"
         );
     }
 
@@ -140,14 +142,14 @@ mod tests {
         assert_eq!(said("{index}: {part}", 2, [1, 2]), "[1, 2]: nothing of that row");
         assert_eq!(said("{index}: {part}", 1, [1]), "[1]: nothing");
         assert_eq!(said("{}..{}: {span}", 0, [1, 2]), "1..2: nothing");
-        assert_eq!(said("{index}: {part}", 0, [1, 2]), "[]: [] to []");
+        assert_eq!(said("{index}: {part}", 0, [1, 2]), "[]: []");
     }
 
     #[test]
     fn what_a_device_cut_or_never_wrote_is_told_as_far_as_it_goes() {
         assert_eq!(
             said("{part}, {part}{part} and {ind", 3, [1; 9]),
-            "nothing of that row, [1, 1, 1] to [0, 0, 0]nothing of that row and {ind"
+            "nothing of that row, [1..0, 1..0, 1..0]nothing of that row and {ind"
         );
         assert_eq!(said("{what} {}", 200, [5]), "{what} 5");
         let text = "braces {} of a kernel's own";

@@ -150,21 +150,21 @@ fn three_dimensions_and_none() {
 
 #[test]
 #[should_panic(expected = "index [4] is outside of what the access declared for this chunk along \
-                           the line: [2] to [4]")]
+                           the line: [2..4]")]
 fn a_line_ends_where_its_part_does() {
     let _ = view(&elements(), PARTS[1]).along(1, [1, 3])[4];
 }
 
 #[test]
 #[should_panic(expected = "index [1, 1] is outside of what the access declared for this chunk: \
-                           [1, 2] to [2, 4]")]
+                           [1..2, 2..4]")]
 fn an_undeclared_element_names_itself() {
     let _ = view(&elements(), PARTS[1])[[1, 1]];
 }
 
 #[test]
 #[should_panic(expected = "index [1, 4] is outside of what the access declared for this chunk: \
-                           [1, 2] to [2, 4]")]
+                           [1..2, 2..4]")]
 fn an_index_in_a_row_is_named_as_in_the_buffer() {
     let _ = view(&elements(), PARTS[1]).row([1])[4];
 }
@@ -178,7 +178,7 @@ fn an_undeclared_row_is_named_when_it_is_looked_at() {
 
 #[test]
 #[should_panic(expected = "range 1..4 of row [1] is outside of what the access declared for this \
-                           chunk: [2] to [4]")]
+                           chunk: [2..4]")]
 fn a_range_in_a_row_names_the_row() {
     let _ = &view(&elements(), PARTS[1]).rows().next().expect("a row")[1..4];
 }
@@ -222,7 +222,7 @@ fn vectors_are_the_elements_that_they_consist_of() {
 
 #[test]
 #[should_panic(
-    expected = "3 elements from [1, 2] on are not all in what the access declared for this chunk: [1, 2] to [2, 4]"
+    expected = "3 elements from [1, 2] on are not all in what the access declared for this chunk: [1..2, 2..4]"
 )]
 fn a_vector_outside_names_itself_and_the_part() {
     let _ = view(&elements(), PARTS[1]).vector::<3>([1, 2]);

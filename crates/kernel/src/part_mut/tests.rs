@@ -91,7 +91,7 @@ fn lines_are_narrowed_to_indices_that_they_have() {
 
 #[test]
 #[should_panic(
-    expected = "range 1..4 is outside of what this item may write along the line: [1] to [3]"
+    expected = "range 1..4 is outside of what this item may write along the line: [1..3]"
 )]
 fn narrowing_to_more_names_both_ranges() {
     let _ = view(&mut [0; 20]).along_mut(0, [0, 3]).narrowed(1..4);
@@ -121,7 +121,7 @@ fn lines_of_space_are_every_element_once() {
 
 #[test]
 #[should_panic(
-    expected = "index [3] is outside of what this item may write along the line: [1] to [3]"
+    expected = "index [3] is outside of what this item may write along the line: [1..3]"
 )]
 fn writing_behind_a_column_names_the_index() {
     view(&mut [0; 20]).along_mut(0, [0, 3])[3] = 1;
@@ -154,13 +154,13 @@ fn boxes_of_all_dimensionalities_are_filled() {
 }
 
 #[test]
-#[should_panic(expected = "index [1, 4] is outside of what this item may write: [1, 2] to [3, 4]")]
+#[should_panic(expected = "index [1, 4] is outside of what this item may write: [1..3, 2..4]")]
 fn writing_elsewhere_names_the_index() {
     view(&mut [0; 20])[[1, 4]] = 1;
 }
 
 #[test]
-#[should_panic(expected = "index [1, 4] is outside of what this item may write: [1, 2] to [2, 4]")]
+#[should_panic(expected = "index [1, 4] is outside of what this item may write: [1..2, 2..4]")]
 fn writing_elsewhere_in_a_row_names_the_row() {
     view(&mut [0; 20]).row_mut([1])[4] = 1;
 }

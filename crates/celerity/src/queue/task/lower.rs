@@ -120,7 +120,9 @@ impl<'q> TaskBuilder<'q> {
         }
         let mut granularity = [1; 3];
         let given = &self.granularity;
-        if !given.is_empty() && (given.len() != K || given.contains(&0)) {
+        // All of nothing is what a task over nothing may be asked to leave together.
+        let is_none = given.contains(&0) && !global.contains(&0);
+        if !given.is_empty() && (given.len() != K || is_none) {
             let task = self.origin.describe();
             return Err(Error::Granularity { task, granularity: given.clone(), dims: K });
         }
@@ -128,7 +130,7 @@ impl<'q> TaskBuilder<'q> {
             let task = self.origin.describe();
             return Err(Error::Block { task, block: self.block.clone(), dims: K });
         }
-        granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
+        granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size.max(1) as u64);
         let extent = to_box(Subrange { offset, range: global });
         let split = self.split.unwrap_or_default();
         let oversubscription = self.check_hints(K)?;
