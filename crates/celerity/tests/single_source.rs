@@ -7,6 +7,7 @@ use celerity::{Element, Error, PerDimension, Result, RunError, Subrange, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{
     CROWD, SUMMANDS, exchange, group_sum, group_total, look_up, looked_up, mirror, reverse_first,
+    survey, survey_warps,
 };
 use celerity_example_kernels::lattice::{self, DIRECTIONS, lattice_fill, lattice_step};
 use celerity_example_kernels::parts::{mark, mark_line, mark_plane, mark_space, mark_together};
@@ -488,6 +489,124 @@ fn exchanges(
     Ok((sums, next, queue.fence(&odd)?.wait()?.as_slice().to_vec()))
 }
 
+/// What [`survey`] gives of a group's values, by hand.
+fn surveyed(group: &[i64]) -> impl Iterator<Item = Surveyed> {
+    let (sums, up_to) = (warps(group, |value| value as f32), warps(group, |value| value as f64));
+    let sum = sums.iter().map(|warp| tree(warp)).reduce(|one, other| one + other).unwrap();
+    let mut before = None;
+    let up_to = up_to.into_iter().flat_map(move |warp| {
+        let mut scan = scan(&warp);
+        scan.iter_mut().for_each(|item| *item = before.map_or(*item, |before| before + *item));
+        before = scan.last().copied();
+        scan
+    });
+    let is_odd = |value: &&i64| *value % 2 != 0;
+    let middle = group[group.len() / 2] - group.iter().filter(is_odd).count() as i64;
+    up_to.enumerate().map(move |(at, up_to)| {
+        (sum, up_to, group[..at].iter().filter(is_odd).count() as u32, middle)
+    })
+}
+
+type Surveyed = (f32, f64, u32, i64);
+
+/// What [`survey_warps`] gives of a group's values, by hand.
+fn surveyed_warps(group: &[i64]) -> impl Iterator<Item = (f32, f64, f32)> {
+    let (single, double) = (warps(group, |value| value as f32), warps(group, |value| value as f64));
+    single.into_iter().zip(double).flat_map(|(single, double)| {
+        let greatest = single.iter().copied().fold(f32::MIN, f32::max);
+        let before = std::iter::once(0.0).chain(scan(&single));
+        let both: Vec<_> = scan(&double).into_iter().zip(before).collect();
+        both.into_iter().map(move |(up_to, before)| (greatest, up_to, before))
+    })
+}
+
+/// The sevenths of a group's values, warp by warp.
+fn warps<T: std::ops::Div<Output = T> + From<u8>>(
+    group: &[i64],
+    float: fn(i64) -> T,
+) -> Vec<Vec<T>> {
+    let sevenths = |warp: &[i64]| warp.iter().map(|value| float(*value) / T::from(7)).collect();
+    group.chunks(32).map(sevenths).collect()
+}
+
+/// Neighbours, and neighbours among their sums, until one is left.
+fn tree(values: &[f32]) -> f32 {
+    match values {
+        [one] => *one,
+        more => {
+            let (one, other) = more.split_at(more.len().next_power_of_two() / 2);
+            tree(one) + tree(other)
+        }
+    }
+}
+
+/// The sums up to each one: of what each has with what the one has that is 1, 2, 4, 8, 16 before it.
+fn scan<T: Copy + std::ops::Add<Output = T>>(warp: &[T]) -> Vec<T> {
+    [1, 2, 4, 8, 16].into_iter().fold(warp.to_vec(), |sums, step| {
+        let next = |at: usize| if at < step { sums[at] } else { sums[at - step] + sums[at] };
+        (0..sums.len()).map(next).collect()
+    })
+}
+
+#[test]
+fn items_of_a_group_exchange_values() {
+    let shapes = [
+        ([24, 20], [6, 20]),
+        ([8, 32], [2, 32]),
+        ([4, 5], [1, 5]),
+        ([4, 32], [1, 32]),
+        ([8, 33], [1, 33]),
+        ([64, 32], [32, 32]),
+    ];
+    for (range, group) in shapes {
+        let values: Vec<i64> = (0..(range[0] * range[1]) as i64).map(|i| i * i % 97 - 40).collect();
+        let groups = || values.chunks(group[0] * group[1]);
+        let expected: Vec<_> = groups().flat_map(surveyed).collect();
+        let of_warps: Vec<_> = groups().flat_map(surveyed_warps).collect();
+        for cluster in clusters() {
+            let found = cluster.run(|queue| surveys(queue, range, group, &values)).unwrap();
+            assert_eq!(found, (expected.clone(), of_warps.clone()), "{group:?} on {cluster:?}");
+        }
+    }
+}
+
+type Surveys = (Vec<Surveyed>, Vec<(f32, f64, f32)>);
+
+fn surveys(queue: &Queue, range: [usize; 2], group: [usize; 2], values: &[i64]) -> Result<Surveys> {
+    let values = queue.buffer_from(range, values.to_vec())?;
+    let (sum, up_to) = (queue.buffer::<f32, 2>(range), queue.buffer::<f64, 2>(range));
+    let (before, middle) = (queue.buffer::<u32, 2>(range), queue.buffer::<i64, 2>(range));
+    let accesses = (
+        sum.write(one_to_one()),
+        up_to.write(one_to_one()),
+        before.write(one_to_one()),
+        middle.write(one_to_one()),
+        values.read(one_to_one()),
+    );
+    queue.task("survey").launch(nd_range(range, group), accesses, survey)?;
+    let (sum, up_to) = (elements(queue, &sum)?, elements(queue, &up_to)?);
+    let (before, middle) = (elements(queue, &before)?, elements(queue, &middle)?);
+    let of_group = (0..sum.len()).map(|at| (sum[at], up_to[at], before[at], middle[at])).collect();
+
+    let (greatest, before) = (queue.buffer::<f32, 2>(range), queue.buffer::<f32, 2>(range));
+    let up_to = queue.buffer::<f64, 2>(range);
+    let accesses = (
+        greatest.write(one_to_one()),
+        up_to.write(one_to_one()),
+        before.write(one_to_one()),
+        values.read(one_to_one()),
+    );
+    queue.task("survey warps").launch(nd_range(range, group), accesses, survey_warps)?;
+    let (greatest, up_to) = (elements(queue, &greatest)?, elements(queue, &up_to)?);
+    let before = elements(queue, &before)?;
+    let of_warps = (0..greatest.len()).map(|at| (greatest[at], up_to[at], before[at])).collect();
+    Ok((of_group, of_warps))
+}
+
+fn elements<T: Element>(queue: &Queue, buffer: &Buffer<T, 2>) -> Result<Vec<T>> {
+    Ok(queue.fence(buffer)?.wait()?.as_slice().to_vec())
+}
+
 #[test]
 fn items_that_meet_lose_nothing() {
     let range = [6, 20_000];
@@ -638,9 +757,7 @@ fn checks_that_fail_name_indices_and_what_there_is() {
             0_usize.wrapping_sub(9)
         )),
         on_both("index [0, 6] is outside of what this item may write: [0..1, 0..6]".into()),
-        on_both(
-            "index [7] is outside of what this item may write along the line: [0..6]".into(),
-        ),
+        on_both("index [7] is outside of what this item may write along the line: [0..6]".into()),
     ];
     for (way, said) in said.iter().enumerate() {
         let texts = failures(|queue| {

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 /// The line that a fast kernel leaves in strict code.
 const FAST: &str = "// celerity: fast";
 
-/// What a module has once: the host's record, and where a launch leaves what it needs.
-const COMMON: [&str; 3] = ["celerity_record", "celerity_launch", "celerity_local"];
+/// What a module has once: the host's record, where a launch leaves what it needs, and what groups share.
+const COMMON: [&str; 4] =
+    ["celerity_record", "celerity_launch", "celerity_group", "celerity_local"];
 
 /// What a module begins with.
 const HEADER: [&str; 3] = [".version", ".target", ".address_size"];

@@ -34,11 +34,18 @@ impl Handle {
     /// What its method of this name does; `None` if nothing is known of it.
     fn method(self, name: &Ident) -> Option<Use> {
         match (self, name.to_string().as_str()) {
-            (Self::Item, "id" | "range" | "local_id" | "local_linear_id")
+            (
+                Self::Item,
+                "id" | "range" | "linear_id" | "local_id" | "local_linear_id" | "groups",
+            )
             | (Self::Group, "id" | "range" | "len")
             | (Self::Warp, "lane" | "len") => Some(Use::Tells),
-            (Self::Group, "barrier")
-            | (Self::Warp, "shuffle" | "ballot" | "any" | "all" | "sum") => Some(Use::Waits),
+            (Self::Group, "barrier" | "broadcast" | "count")
+            | (Self::Warp, "shuffle" | "ballot" | "sum")
+            | (
+                Self::Group | Self::Warp,
+                "any" | "all" | "reduce" | "inclusive_scan" | "exclusive_scan",
+            ) => Some(Use::Waits),
             (Self::Item, "group") => Some(Use::Leads(Self::Group)),
             (Self::Item, "warp") => Some(Use::Leads(Self::Warp)),
             _ => None,
@@ -191,6 +198,11 @@ impl VisitMut for Awaits {
             }
             return;
         }
+        if let Expr::Index(found) = found
+            && self.handle(&found.expr) == Some(Handle::Item)
+        {
+            return self.visit_expr_mut(&mut found.index);
+        }
         // A handle by itself, or in front of what is no method that is known.
         self.is_future &= self.handle(found).is_none();
         visit_mut::visit_expr_mut(self, found);
@@ -261,6 +273,12 @@ mod tests {
             "{ while item.warp().any(x > 1) { x -= 1; } }",
             "{ while item.warp().__any(x > 1).await { x -= 1; } }",
         );
+        becomes(
+            "{ let (group, warp) = (item.group(), item.warp()); if group.all(x > item[0]) { return; }
+               x = group.inclusive_scan(warp.reduce(group.broadcast(x, 3), Max), Sum); }",
+            "{ let (group, warp) = (item.group(), item.warp()); if group.__all(x > item[0]).await { return; }
+               x = group.__inclusive_scan(warp.__reduce(group.__broadcast(x, 3).await, Max).await, Sum).await; }",
+        );
     }
 
     #[test]
@@ -268,7 +286,8 @@ mod tests {
         for body in [
             "{ let [at] = item.local_id(); *out = f(at, item.group().len()); }",
             "{ assert!(item.id()[0] < item.range()[0], \"{}\", item.warp().lane()); }",
-            "{ let add = |x| x + item.id()[0]; }",
+            "{ let add = |x| x + item.id()[0] + item[item[1]]; }",
+            "{ *out = item.linear_id() + item.groups()[0]; }",
             "{ fence.barrier(); x.item.group(); }",
         ] {
             becomes(body, body);

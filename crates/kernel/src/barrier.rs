@@ -17,8 +17,9 @@ pub trait GroupBarrier {
     /// future, and goes on when it is polled again, after every item of the group has come.
     fn come(&self, at: &'static Location<'static>);
 
-    /// A place for each item of the group, in which the others see what it passes. Of two boards, each time the other one:
-    /// what an item has passed stays until all have come to the next exchange.
+    /// A place for each item of the group, in which the others see what it passes, and one behind them, which says whether
+    /// somebody has worked out what becomes of that. Of two boards, each time the other one: what an item has passed stays
+    /// until all have come to the next exchange.
     fn board(&self) -> &[Cell<u64>];
 }
 

@@ -24,6 +24,8 @@ mod counted;
 mod deferred;
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
+#[cfg(not(target_arch = "nvptx64"))]
+mod exchange;
 mod group;
 mod index;
 mod item;
@@ -47,6 +49,7 @@ mod vector;
 mod view;
 mod warp;
 mod whole;
+mod word;
 
 #[doc(hidden)]
 pub use celerity_kernel_macros::PlainDataOfFacade;
@@ -94,5 +97,6 @@ pub use region::RegionView;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use region::box_around;
 pub use view::{DeviceElement, View};
-pub use warp::{Warp, Word};
+pub use warp::Warp;
 pub use whole::{WholeView, WholeViewMut};
+pub use word::Word;

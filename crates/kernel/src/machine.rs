@@ -22,6 +22,36 @@ pub(crate) fn barrier() {
     unsafe { nvptx::_syncthreads() }
 }
 
+/// Waits for all threads of the block, and says for how many of them `is_true`.
+#[inline(always)]
+pub(crate) fn count(is_true: bool) -> u32 {
+    let count: u32;
+    // SAFETY: as `barrier`.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .pred vote;",
+            "setp.ne.u32 vote, {vote}, 0;",
+            "bar.red.popc.u32 {count}, 0, vote;",
+            "}}",
+            count = out(reg32) count,
+            vote = in(reg32) u32::from(is_true),
+            options(nostack, preserves_flags),
+        );
+    }
+    count
+}
+
+/// What threads have exchanged. Hosts' items must wait for that; threads of a device are done with it.
+pub(crate) struct Done<R>(pub(crate) R);
+
+impl<R> Done<R> {
+    #[inline(always)]
+    pub(crate) fn wait(self) -> R {
+        self.0
+    }
+}
+
 /// Where this thread stands.
 #[inline(always)]
 pub(crate) fn thread() -> Thread {

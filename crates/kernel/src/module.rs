@@ -161,6 +161,7 @@ macro_rules! module {
         mod celerity_device {
             ::core::arch::global_asm!(
                 ".shared .align 16 .b8 celerity_launch[80];",
+                ".shared .align 16 .b8 celerity_group[256];",
                 ".extern .shared .align 16 .b8 celerity_local[];",
             );
 

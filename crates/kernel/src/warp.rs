@@ -6,18 +6,21 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Add;
 
+#[cfg(target_arch = "nvptx64")]
+mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
 
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::barrier::GroupBarrier;
-use crate::plain::Scalar;
+use crate::reduce::Operator;
+use crate::word::Word;
 
 /// Up to 32 items of a group that follow each other in it, row-major: the last warp of a
 /// group may have fewer.
 ///
 /// As with a [barrier](crate::Group::barrier), all items of the *group* must come to the
-/// same exchanges, equally often. GPUs exchange within a warp alone, in a few
+/// same exchanges, equally often, with the same operators. GPUs exchange within a warp alone, in a few
 /// instructions; on CPUs an exchange is a barrier, and so is a [sum](Self::sum), since a warp there is no more than
 /// the items that would be one.
 #[derive(Clone, Copy)]
@@ -33,15 +36,7 @@ pub struct Warp<'g> {
 }
 
 /// Items of a full warp.
-const FULL: usize = 32;
-
-/// Numbers of 32 and 64 bits; sealed.
-#[diagnostic::on_unimplemented(
-    message = "items of a warp cannot exchange a `{Self}`",
-    label = "no number of 32 or 64 bits",
-    note = "use `u32`, `i32`, `u64`, `i64`, `usize`, `isize`, `f32` or `f64`"
-)]
-pub trait Word: Scalar + sealed::Bits {}
+pub(crate) const FULL: usize = 32;
 
 impl<'g> Warp<'g> {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -85,7 +80,7 @@ impl<'g> Warp<'g> {
     #[track_caller]
     pub fn shuffle<T: Word>(&self, value: T, lane: usize) -> T {
         self.check(lane);
-        self.exchange(value, lane)
+        self.shuffled(value, lane).wait()
     }
 
     /// Makes sure that the warp has an item at position `lane`.
@@ -108,7 +103,7 @@ impl<'g> Warp<'g> {
     #[inline]
     #[track_caller]
     pub fn ballot(&self, vote: bool) -> u32 {
-        self.votes(vote)
+        self.voted(vote).wait()
     }
 
     /// Whether an item of the warp passes `true`.
@@ -116,7 +111,7 @@ impl<'g> Warp<'g> {
     #[inline]
     #[track_caller]
     pub fn any(&self, vote: bool) -> bool {
-        self.votes(vote) != 0
+        self.voted(vote).wait() != 0
     }
 
     /// Whether all items of the warp pass `true`.
@@ -124,7 +119,7 @@ impl<'g> Warp<'g> {
     #[inline]
     #[track_caller]
     pub fn all(&self, vote: bool) -> bool {
-        self.votes(!vote) == 0
+        self.voted(!vote).wait() == 0
     }
 
     /// The sum over the warp, for every item of it: halves are added until one is left,
@@ -134,46 +129,45 @@ impl<'g> Warp<'g> {
     #[inline]
     #[track_caller]
     pub fn sum<T: Word + Add<Output = T>>(&self, value: T) -> T {
-        self.added(value)
-    }
-}
-
-#[cfg(target_arch = "nvptx64")]
-impl Warp<'_> {
-    #[inline(always)]
-    fn mask(&self) -> u32 {
-        u32::MAX >> (FULL - self.len())
+        self.added(value).wait()
     }
 
-    #[inline(always)]
-    fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
-        let (bits, lane, mask) = (value.to_bits(), lane as u32, self.mask());
-        let low = crate::machine::warp::shuffle(bits as u32, lane, mask);
-        let high = match size_of::<T>() {
-            8 => crate::machine::warp::shuffle((bits >> 32) as u32, lane, mask),
-            _ => 0,
-        };
-        T::from_bits(u64::from(low) | u64::from(high) << 32)
-    }
-
-    #[inline(always)]
+    /// What the items of the warp pass, combined by an [`Operator`], for every item of it: in the order of items, and
+    /// so that it is the same on all devices. With [`Sum`](crate::Sum), integers wrap around.
+    ///
+    /// ```
+    /// # use celerity_kernel::{Max, Module, NdItem, kernel};
+    /// /// Each value as a part of the greatest one of its warp.
+    /// #[kernel]
+    /// fn scale(item: NdItem<'_, 1>, x: &mut f32) {
+    ///     *x /= item.warp().reduce(*x, Max);
+    /// }
+    /// # static MODULE: Module = Module::without_code("doc", "");
+    /// # fn main() {}
+    /// ```
+    #[must_use]
+    #[inline]
     #[track_caller]
-    fn added<T: Word + Add<Output = T>>(&self, value: T) -> T {
-        let (mut sum, mut step, len) = (value, FULL / 2, self.len());
-        while step > 0 {
-            let other = self.lane() + step;
-            let theirs = self.shuffle(sum, if other < len { other } else { 0 });
-            if other < len {
-                sum = sum + theirs;
-            }
-            step /= 2;
-        }
-        self.shuffle(sum, 0)
+    pub fn reduce<T: Word>(&self, value: T, operator: impl Operator<T>) -> T {
+        self.combined(value, operator).wait()
     }
 
-    #[inline(always)]
-    fn votes(&self, vote: bool) -> u32 {
-        crate::machine::warp::ballot(vote, self.mask())
+    /// What the items of the warp up to this one pass, its own among them, combined as in
+    /// [`reduce`](Self::reduce).
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn inclusive_scan<T: Word>(&self, value: T, operator: impl Operator<T>) -> T {
+        self.scanned(value, operator).wait()
+    }
+
+    /// What the items of the warp before this one pass, combined: what
+    /// [`inclusive_scan`](Self::inclusive_scan) gives the one before it, and the operator's identity for the first one.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn exclusive_scan<T: Word>(&self, value: T, operator: impl Operator<T>) -> T {
+        self.scanned_before(value, operator).wait()
     }
 }
 
@@ -181,52 +175,6 @@ impl fmt::Debug for Warp<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Warp(lane {} of {})", self.lane(), self.len())
     }
-}
-
-mod sealed {
-    pub trait Bits {
-        #[must_use]
-        fn to_bits(self) -> u64;
-        #[must_use]
-        fn from_bits(bits: u64) -> Self;
-    }
-
-    macro_rules! integers {
-        ($($integer:ty)*) => {$(
-            impl super::Word for $integer {}
-            impl Bits for $integer {
-                #[inline]
-                fn to_bits(self) -> u64 {
-                    self as u64
-                }
-
-                #[inline]
-                fn from_bits(bits: u64) -> Self {
-                    bits as Self
-                }
-            }
-        )*};
-    }
-
-    macro_rules! floats {
-        ($($float:ty: $bits:ty,)*) => {$(
-            impl super::Word for $float {}
-            impl Bits for $float {
-                #[inline]
-                fn to_bits(self) -> u64 {
-                    u64::from(<$float>::to_bits(self))
-                }
-
-                #[inline]
-                fn from_bits(bits: u64) -> Self {
-                    <$float>::from_bits(bits as $bits)
-                }
-            }
-        )*};
-    }
-
-    integers!(u32 i32 u64 i64 usize isize);
-    floats! { f32: u32, f64: u64, }
 }
 
 #[cfg(test)]
@@ -237,11 +185,12 @@ mod tests {
     use core::task::{Context, Poll, Waker};
 
     use super::*;
+    use crate::reduce::{Max, Sum};
 
-    /// A meeting at which the others have been already.
-    struct Passed([Cell<u64>; 40]);
+    /// A meeting at which the others have been already, and no one has gone on.
+    struct Passed<const N: usize>([Cell<u64>; N]);
 
-    impl GroupBarrier for Passed {
+    impl<const N: usize> GroupBarrier for Passed<N> {
         fn wait(&self, _: &'static Location<'static>) {}
 
         fn come(&self, _: &'static Location<'static>) {}
@@ -251,7 +200,8 @@ mod tests {
         }
     }
 
-    fn passed(bits: impl Fn(usize) -> u64) -> Passed {
+    /// For groups of 40.
+    fn passed(bits: impl Fn(usize) -> u64) -> Passed<41> {
         Passed(core::array::from_fn(|position| Cell::new(bits(position))))
     }
 
@@ -267,34 +217,16 @@ mod tests {
 
     #[test]
     fn votes_are_those_of_the_warp() {
-        let others = passed(|position| u64::from(position % 3 == 0));
-        let last = Warp::new(33, 40, &others);
-        assert_eq!(last.ballot(true), 0b1001_0010);
-        let nobody = passed(|_| 0);
-        let last = Warp::new(33, 40, &nobody);
-        assert!(last.any(true) && !last.any(false));
-        assert!(last.all(true) && !last.all(false));
-    }
-
-    #[test]
-    fn a_sum_is_that_of_halves_in_turn() {
-        // 0.1 is no sum of powers of two, so that the order can be told.
-        let values: [f32; 40] = core::array::from_fn(|position| 0.1 + position as f32 * 1.7);
-        let halves = |values: &[f32]| {
-            let mut sums = values.to_vec();
-            for step in [16, 8, 4, 2, 1] {
-                let before = sums.clone();
-                for (lane, sum) in sums.iter_mut().enumerate() {
-                    *sum += before.get(lane + step).copied().unwrap_or(0.0);
-                }
-            }
-            sums[0]
-        };
-        let others = passed(|position| values[position].to_bits().into());
-        for (position, of) in [(0, 0..32), (13, 0..32), (33, 32..40)] {
-            let warp = Warp::new(position, 40, &others);
-            assert_eq!(warp.sum(values[position]).to_bits(), halves(&values[of]).to_bits());
+        let last = |others: &Passed<41>, look: fn(Warp<'_>) -> u32| look(Warp::new(33, 40, others));
+        let some = || passed(|position| u64::from(position % 3 == 0));
+        assert_eq!(last(&some(), |warp| warp.ballot(true)), 0b1001_0010);
+        let nobody = || passed(|_| 0);
+        for vote in [|warp: Warp<'_>| warp.any(true).into(), |warp: Warp<'_>| warp.all(true).into()]
+        {
+            assert_eq!(last(&nobody(), vote), 1);
         }
+        assert_eq!(last(&nobody(), |warp| warp.any(false).into()), 0);
+        assert_eq!(last(&nobody(), |warp| warp.all(false).into()), 0);
     }
 
     /// The value of a future that is pending once.
@@ -309,24 +241,36 @@ mod tests {
 
     #[test]
     fn who_awaits_gets_what_others_wait_for() {
-        let others = passed(|position| position as u64);
-        for warp in [Warp::new(31, 40, &others), Warp::new(33, 40, &others)] {
-            assert_eq!(awaited(warp.__shuffle(7_u64, 4)), warp.shuffle(7, 4));
-            assert_eq!(awaited(warp.__sum(7_u64)), warp.sum(7));
-            assert_eq!(awaited(warp.__ballot(true)), warp.ballot(true));
+        macro_rules! same {
+            ($position:expr, |$warp:ident| $waits:expr, $awaits:expr) => {{
+                let (here, there) =
+                    (passed(|position| position as u64), passed(|position| position as u64));
+                let $warp = Warp::new($position, 40, &here);
+                let waited = $waits;
+                let $warp = Warp::new($position, 40, &there);
+                assert_eq!(awaited($awaits), waited);
+            }};
+        }
+        for position in [31, 32, 33] {
+            same!(position, |warp| warp.shuffle(7_u64, 4), warp.__shuffle(7_u64, 4));
+            same!(position, |warp| warp.sum(7_u64), warp.__sum(7_u64));
+            same!(position, |warp| warp.reduce(7_u64, Max), warp.__reduce(7_u64, Max));
+            same!(
+                position,
+                |warp| warp.inclusive_scan(7_u64, Sum),
+                warp.__inclusive_scan(7_u64, Sum)
+            );
+            same!(
+                position,
+                |warp| warp.exclusive_scan(7_u64, Sum),
+                warp.__exclusive_scan(7_u64, Sum)
+            );
+            same!(position, |warp| warp.ballot(true), warp.__ballot(true));
             for vote in [false, true] {
-                assert_eq!(awaited(warp.__any(vote)), warp.any(vote));
-                assert_eq!(awaited(warp.__all(vote)), warp.all(vote));
+                same!(position, |warp| warp.any(vote), warp.__any(vote));
+                same!(position, |warp| warp.all(vote), warp.__all(vote));
             }
         }
-    }
-
-    #[test]
-    fn numbers_survive_their_bits() {
-        use sealed::Bits;
-        assert_eq!(f32::from_bits(Bits::to_bits(-0.5_f32) as u32), -0.5);
-        assert_eq!(<i32 as Bits>::from_bits(Bits::to_bits(-7_i32)), -7);
-        assert_eq!(<isize as Bits>::from_bits(Bits::to_bits(isize::MIN)), isize::MIN);
     }
 
     #[test]

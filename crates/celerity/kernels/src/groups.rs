@@ -1,6 +1,6 @@
 //! Items in groups, which share memory and wait for each other.
 
-use celerity_kernel::{AtomicView, Local, LocalSlice, NdItem, PartView, Reducer, Sum, kernel};
+use celerity_kernel::{AtomicView, Local, LocalSlice, Max, NdItem, PartView, Reducer, Sum, kernel};
 
 /// Items along each side of a group of [`matmul`].
 pub const TILE: usize = 16;
@@ -166,6 +166,35 @@ pub fn exchange(
     let (any, all) = (warp.any(is_odd), warp.all(is_odd));
     assert!(any == (*odd != 0), "some vote, or none does");
     assert!(all == (odd.count_ones() as usize == warp.len()), "all vote, or some do not");
+}
+
+/// For each item what its group makes of the values: the sum of their sevenths; that of those up to the item; how many before it
+/// are odd; the value in the middle, which lacks the number of odd ones.
+#[kernel]
+pub fn survey(
+    item: NdItem<'_, 2>,
+    (sum, up_to, before, middle, value): (&mut f32, &mut f64, &mut u32, &mut i64, &i64),
+) {
+    let (group, is_odd) = (item.group(), *value % 2 != 0);
+    *sum = group.reduce(*value as f32 / 7.0, Sum);
+    *up_to = group.inclusive_scan(*value as f64 / 7.0, Sum);
+    *before = group.exclusive_scan(u32::from(is_odd), Sum);
+    let odd = group.count(is_odd);
+    *middle = group.broadcast(*value, group.len() / 2) - odd as i64;
+    assert!(group.any(is_odd) == (odd > 0), "some vote, or none does");
+    assert!(group.all(is_odd) == (odd == group.len()), "all vote, or some do not");
+}
+
+/// As [`survey`], of warps: the greatest seventh, the sum of those up to the item, and of those before it.
+#[kernel]
+pub fn survey_warps(
+    item: NdItem<'_, 2>,
+    (greatest, up_to, before, value): (&mut f32, &mut f64, &mut f32, &i64),
+) {
+    let warp = item.warp();
+    *greatest = warp.reduce(*value as f32 / 7.0, Max);
+    *up_to = warp.inclusive_scan(*value as f64 / 7.0, Sum);
+    *before = warp.exclusive_scan(*value as f32 / 7.0, Sum);
 }
 
 /// How many items a group of [`histogram`] has, and kinds of values.

@@ -63,9 +63,9 @@ impl Arrivals {
     }
 }
 
-/// Two boards for so many items, one behind the other.
+/// Two boards for so many items, one behind the other: for each item a cell, and one cell more.
 pub(super) fn boards<B: FromIterator<Cell<u64>>>(items: usize) -> B {
-    (0..2 * items).map(|_| Cell::new(0)).collect()
+    (0..2 * (items + 1)).map(|_| Cell::new(0)).collect()
 }
 
 /// One of the [`boards`].

@@ -20,6 +20,21 @@ pub(crate) fn base() -> u32 {
     address
 }
 
+/// Where the memory begins in which the warps of a block exchange values: 256 bytes.
+#[inline(always)]
+pub(crate) fn group() -> u32 {
+    let address: u32;
+    // SAFETY: as above.
+    unsafe {
+        asm!(
+            "mov.u32 {address}, celerity_group;",
+            address = out(reg32) address,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    address
+}
+
 /// Bytes that are moved at once, for values of `size` bytes that lie behind one
 /// another from a multiple of 16 on.
 const fn piece(size: usize) -> usize {

@@ -1,38 +1,72 @@
-//! Exchanges on hosts: each item of a warp passes some bits, all meet, and each looks at what was passed. An item
-//! waits in the middle of it, or, where it is a future, awaits.
+//! Exchanges of a warp's items, which are exchanges of their group.
 
-use core::cell::Cell;
 use core::ops::Add;
-use core::panic::Location;
 
-use super::{FULL, Warp, Word};
-use crate::barrier::Meeting;
+use super::Warp;
+use crate::exchange::{self, Exchange, Passed};
+use crate::reduce::Operator;
+use crate::word::Word;
 
-/// What the items of a warp have passed, in order.
-type Passed<'a> = &'a [Cell<u64>];
-
-impl Warp<'_> {
-    #[track_caller]
-    pub(super) fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
-        self.meet(value.to_bits(), |passed| of_lane(passed, lane))
+impl<'g> Warp<'g> {
+    pub(super) fn shuffled<T: Word>(
+        self,
+        value: T,
+        lane: usize,
+    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+        self.passes(value.to_bits(), exchange::as_passed, self.first() + lane, T::from_bits)
     }
 
-    #[track_caller]
-    pub(super) fn added<T: Word + Add<Output = T>>(&self, value: T) -> T {
-        self.meet(value.to_bits(), sum)
+    pub(super) fn voted(
+        self,
+        vote: bool,
+    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> u32> {
+        self.passes(vote.into(), exchange::votes, self.position, |votes| votes as u32)
     }
 
-    #[track_caller]
-    pub(super) fn votes(&self, vote: bool) -> u32 {
-        self.meet(u64::from(vote), votes)
+    pub(super) fn added<T: Word + Add<Output = T>>(
+        self,
+        value: T,
+    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+        self.passes(value.to_bits(), exchange::sums::<T>, self.position, T::from_bits)
     }
 
-    /// Passes `bits`, and looks at what all items of the warp pass.
-    #[track_caller]
-    fn meet<R>(&self, bits: u64, look: impl FnOnce(Passed<'_>) -> R) -> R {
-        let passed = self.pass(bits);
-        self.meeting.wait(Location::caller());
-        look(passed)
+    pub(super) fn combined<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+        let work = exchange::combined(operator);
+        self.passes(value.to_bits(), work, self.position, T::from_bits)
+    }
+
+    pub(super) fn scanned<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+        let work = exchange::scanned(operator);
+        self.passes(value.to_bits(), work, self.position, T::from_bits)
+    }
+
+    pub(super) fn scanned_before<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+        let (work, is_first) = (exchange::scanned(operator), self.lane() == 0);
+        let take = move |before| if is_first { operator.identity() } else { T::from_bits(before) };
+        self.passes(value.to_bits(), work, self.position.saturating_sub(1), take)
+    }
+
+    /// Takes what `work` leaves for the item at position `of` of the group.
+    fn passes<R, W: FnOnce(Passed<'_>), L: FnOnce(u64) -> R>(
+        self,
+        bits: u64,
+        work: W,
+        of: usize,
+        take: L,
+    ) -> Exchange<'g, W, L> {
+        Exchange { barrier: self.meeting, position: self.position, bits, work, of, take }
     }
 }
 
@@ -43,73 +77,67 @@ impl<'g> Warp<'g> {
     #[track_caller]
     pub fn __shuffle<T: Word>(self, value: T, lane: usize) -> impl Future<Output = T> {
         self.check(lane);
-        self.come(value.to_bits(), move |passed| of_lane(passed, lane))
+        self.shuffled(value, lane).come()
     }
 
     #[doc(hidden)]
     #[inline]
     #[track_caller]
     pub fn __ballot(self, vote: bool) -> impl Future<Output = u32> {
-        self.come(u64::from(vote), votes)
+        self.voted(vote).come()
     }
 
     #[doc(hidden)]
     #[inline]
     #[track_caller]
     pub fn __any(self, vote: bool) -> impl Future<Output = bool> {
-        self.come(u64::from(vote), |passed| votes(passed) != 0)
+        self.voted(vote).then(|votes| votes != 0).come()
     }
 
     #[doc(hidden)]
     #[inline]
     #[track_caller]
     pub fn __all(self, vote: bool) -> impl Future<Output = bool> {
-        self.come(u64::from(!vote), |passed| votes(passed) == 0)
+        self.voted(!vote).then(|votes| votes == 0).come()
     }
 
     #[doc(hidden)]
     #[inline]
     #[track_caller]
     pub fn __sum<T: Word + Add<Output = T>>(self, value: T) -> impl Future<Output = T> {
-        self.come(value.to_bits(), sum)
+        self.added(value).come()
     }
 
-    /// As `meet`.
+    #[doc(hidden)]
     #[inline]
     #[track_caller]
-    fn come<R>(self, bits: u64, look: impl FnOnce(Passed<'_>) -> R) -> impl Future<Output = R> {
-        let passed = self.pass(bits);
-        Meeting::new(self.meeting, move || look(passed))
+    pub fn __reduce<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> impl Future<Output = T> {
+        self.combined(value, operator).come()
     }
 
-    /// Passes `bits`. Once all have met, the others' are there, too.
-    fn pass(&self, bits: u64) -> Passed<'g> {
-        let board = self.meeting.board();
-        board[self.position].set(bits);
-        &board[self.first()..][..self.len()]
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn __inclusive_scan<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> impl Future<Output = T> {
+        self.scanned(value, operator).come()
     }
-}
 
-/// What the item at position `lane` has passed.
-fn of_lane<T: Word>(passed: Passed<'_>, lane: usize) -> T {
-    T::from_bits(passed[lane].get())
-}
-
-/// The sum of what was passed. Each item adds up all of the warp, as the first one does on devices.
-fn sum<T: Word + Add<Output = T>>(passed: Passed<'_>) -> T {
-    let number = |lane: usize| T::from_bits(passed[lane.min(passed.len() - 1)].get());
-    let (mut sums, mut step): ([T; FULL], _) = (core::array::from_fn(number), FULL / 2);
-    while step > 0 {
-        for lane in 0..step.min(passed.len().saturating_sub(step)) {
-            sums[lane] = sums[lane] + sums[lane + step];
-        }
-        step /= 2;
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn __exclusive_scan<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> impl Future<Output = T> {
+        self.scanned_before(value, operator).come()
     }
-    sums[0]
-}
-
-/// The lanes that have passed a vote, as bits.
-fn votes(passed: Passed<'_>) -> u32 {
-    let votes = passed.iter().enumerate();
-    votes.fold(0, |votes, (lane, vote)| votes | (vote.get() as u32) << lane)
 }

@@ -91,6 +91,8 @@ fn kernels() -> Vec<Description> {
         of::<groups::group_total>(),
         of::<groups::reverse_first>(),
         of::<groups::exchange>(),
+        of::<groups::survey>(),
+        of::<groups::survey_warps>(),
         of::<groups::mirror>(),
         of::<groups::histogram>(),
         of::<groups::look_up>(),
@@ -456,6 +458,10 @@ fn groups_share_memory_and_wait() {
     assert!(pairs.matches("atom.shared.add.u32").count() >= 32 && !pairs.contains("call"));
     let exchange = body("exchange");
     assert!(exchange.contains("shfl.sync.idx.b32") && exchange.contains("vote.sync.ballot.b32"));
+    // A vote of a group is a barrier that counts, and nothing of an exchange is in memory of a thread.
+    let survey = body("survey");
+    assert!(survey.contains("bar.red.popc.u32") && survey.contains("celerity_group"));
+    assert!(!survey.contains(".local") && !survey.contains("call"), "{survey}");
 }
 
 #[test]
