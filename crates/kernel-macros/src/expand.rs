@@ -25,6 +25,9 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     forbid::check(&function.sig.ident, body.clone())?;
     function.block = parse2(ranges::half_open(body))?;
     let kernel = ParsedKernel::parse(function)?;
+    if kernel.scalars().next().is_none() && marker(&kernel).is_none() {
+        forbid::check_patterns(&kernel.function)?;
+    }
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()
@@ -348,6 +351,10 @@ mod tests {
             ("async fn k(item: Item<1>, a: &f32) {}", "plain function"),
             ("unsafe fn k(item: Item<1>, a: &f32) {}", "plain function"),
             ("fn k<T>(item: Item<1>, a: &T) {}", "instances(f32, f64)"),
+            ("fn k(item: Item<1>, k: &f32) {}", "of its own name"),
+            ("fn k(item: Item<1>, (a, k): (&f32, &f32)) {}", "of its own name"),
+            ("fn k(item: Item<1>, a: &f32) { for k in 0..3 { f(k) } }", "of its own name"),
+            ("fn k(item: Item<1>, a: &f32) { let g = |(b, k)| b; }", "of its own name"),
         ] {
             let message = error(TokenStream::new(), function.parse().expect("a function"));
             assert!(message.contains(expected), "{function}: {message}");

@@ -3,7 +3,8 @@
 //! misses, the device's compiler finds.
 
 use proc_macro2::{TokenStream, TokenTree};
-use syn::{Error, Ident, Result};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Error, Ident, ItemFn, PatIdent, Result};
 
 /// # Errors
 /// The first thing in `body` that a kernel cannot do.
@@ -22,6 +23,37 @@ pub(crate) fn check(name: &Ident, body: TokenStream) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A kernel that takes nothing by value is a value of its name, which patterns compare with.
+///
+/// # Errors
+/// If a parameter or variable is to have that name.
+pub(crate) fn check_patterns(function: &ItemFn) -> Result<()> {
+    let mut patterns = Patterns { name: &function.sig.ident, found: None };
+    let mut function = function.clone();
+    function.sig.inputs.iter_mut().for_each(|input| patterns.visit_fn_arg_mut(input));
+    patterns.visit_block_mut(&mut function.block);
+    let Patterns { name, found } = patterns;
+    found.map_or(Ok(()), |found| {
+        let what = "cannot have a parameter or variable of its own name, which stands for the \
+                    kernel: call one of them otherwise";
+        Err(Error::new(found.span(), format!("kernel `{name}` {what}")))
+    })
+}
+
+struct Patterns<'k> {
+    name: &'k Ident,
+    found: Option<Ident>,
+}
+
+impl VisitMut for Patterns<'_> {
+    fn visit_pat_ident_mut(&mut self, pattern: &mut PatIdent) {
+        if pattern.ident == *self.name {
+            self.found.get_or_insert_with(|| pattern.ident.clone());
+        }
+        visit_mut::visit_pat_ident_mut(self, pattern);
+    }
 }
 
 fn complaint(

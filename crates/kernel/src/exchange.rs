@@ -58,7 +58,7 @@ impl<'g, R, W: FnOnce(Passed<'_>), L: FnOnce(u64) -> R> Exchange<'g, W, L> {
 }
 
 /// Passes `bits`. Once all have met, the others' are there, too.
-fn pass<'g>(barrier: &'g dyn GroupBarrier, position: usize, bits: u64) -> &'g [Cell<u64>] {
+fn pass(barrier: &dyn GroupBarrier, position: usize, bits: u64) -> &[Cell<u64>] {
     let board = barrier.board();
     let (is_worked_out, passed) = board.split_last().expect("a board has a cell behind");
     passed[position].set(bits);

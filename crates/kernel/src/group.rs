@@ -33,7 +33,7 @@ pub struct NdItem<'g, const K: usize> {
 /// They exchange values at a [barrier](Self::barrier): with [`broadcast`](Self::broadcast), [`reduce`](Self::reduce),
 /// [`inclusive_scan`](Self::inclusive_scan), [`exclusive_scan`](Self::exclusive_scan), [`any`](Self::any),
 /// [`all`](Self::all) and [`count`](Self::count). All items of a group must come to the same exchanges, equally often, with
-/// the same operators.
+/// the same operators. On GPUs a kernel that exchanges values in groups has 256 bytes of group memory less for its own.
 #[derive(Clone, Copy)]
 pub struct Group<'g, const K: usize> {
     id: [usize; K],
