@@ -162,6 +162,10 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
     #[doc(hidden)]
     type Cursor<'r>;
 
+    /// Whether items have an [interior](Self::interior), in which less has to be asked.
+    #[doc(hidden)]
+    const HAS_EDGES: bool = false;
+
     #[doc(hidden)]
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
 

@@ -241,6 +241,9 @@ macro_rules! tuple_accesses {
                     Kernel: for<'a> ItemBody<($($access::ItemView<'a>,)*), K>,
                 {
                     let together = together(rows.first(), interior);
+                    // Known to the compiler. What a kernel calls is seen once where nothing is at an edge: functions that
+                    // are called from two places may stay functions.
+                    let is_twice = Kernel::ALWAYS_INLINED && (false $(|| $access::HAS_EDGES)*);
                     for n in 0..rows.count() {
                         let row = rows.row(n);
                         $(let mut $cursor = {
@@ -251,7 +254,7 @@ macro_rules! tuple_accesses {
                         while start < row.len() {
                             start += match &together {
                                 // Where they begin and end is the same in all rows.
-                                &Some(Range { start: begin, end }) if Kernel::ALWAYS_INLINED && begin == start => {
+                                &Some(Range { start: begin, end }) if is_twice && begin == start => {
                                     let (start, len) = (begin, end - begin);
                                     let segment = row.segment(start, len);
                                     $(let mut $cursor = {
@@ -268,8 +271,7 @@ macro_rules! tuple_accesses {
                                 }
                                 _ => {
                                     // A constant, where there is a loop for those that have company.
-                                    let alone = Kernel::ALWAYS_INLINED;
-                                    let len = if alone { 1 } else { next(start, together.as_ref()) };
+                                    let len = if is_twice { 1 } else { next(start, together.as_ref()) };
                                     let segment = row.segment(start, len);
                                     $(let mut $cursor = {
                                         let cursor = $access::segment(&mut $cursor, start, &segment);
@@ -317,6 +319,9 @@ macro_rules! tuple_accesses {
                     Kernel: for<'a> RowBody<($($access::RowView<'a>,)*), K>,
                 {
                     let together = together(rows.first(), interior);
+                    // Known to the compiler. What a kernel calls is seen once where nothing is at an edge: functions that
+                    // are called from two places may stay functions.
+                    let is_twice = Kernel::ALWAYS_INLINED && (false $(|| $access::HAS_EDGES)*);
                     for n in 0..rows.count() {
                         let row = rows.row(n);
                         $(let mut $cursor = {
@@ -327,7 +332,7 @@ macro_rules! tuple_accesses {
                         while start < row.len() {
                             start += match &together {
                                 // Where they begin and end is the same in all rows.
-                                &Some(Range { start: begin, end }) if Kernel::ALWAYS_INLINED && begin == start => {
+                                &Some(Range { start: begin, end }) if is_twice && begin == start => {
                                     let (start, len) = (begin, end - begin);
                                     let segment = row.segment(start, len);
                                     let views = ($({
@@ -340,8 +345,7 @@ macro_rules! tuple_accesses {
                                 }
                                 _ => {
                                     // As for items.
-                                    let alone = Kernel::ALWAYS_INLINED;
-                                    let len = if alone { 1 } else { next(start, together.as_ref()) };
+                                    let len = if is_twice { 1 } else { next(start, together.as_ref()) };
                                     let segment = row.segment(start, len);
                                     $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
                                     let views = ($($access::row_view($cursor),)*);

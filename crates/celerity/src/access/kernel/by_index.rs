@@ -144,6 +144,8 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
     type Rows<'r> = NeighborhoodRow<'r, T, N>;
     type Cursor<'r> = NeighborhoodRow<'r, T, N>;
 
+    const HAS_EDGES: bool = true;
+
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
         let plan = NeighborhoodPlan { reach: self.mapper.reach(), range: self.buffer.range() };
         self.lower_to::<N>(lowering)?;
@@ -199,6 +201,8 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N
     type Bound<'m> = BoundPeriodic<'m, T, N>;
     type Rows<'r> = PeriodicRow<'r, T, N>;
     type Cursor<'r> = PeriodicRow<'r, T, N>;
+
+    const HAS_EDGES: bool = true;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
         let plan = PeriodicPlan { reach: self.mapper.reach(), range: self.buffer.range() };
