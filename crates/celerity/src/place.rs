@@ -32,6 +32,14 @@ pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<
     if config.dry_run.is_some() {
         return dry(config, cluster);
     }
+    if config.dry_run_schedule.is_some() {
+        config.log_level.print(LogLevel::Warn, || {
+            "warning: a schedule is to be written (CELERITY_DRY_RUN_SCHEDULE or \
+             `Config::dry_run_schedule`), but this is no dry run: that takes \
+             CELERITY_DRY_RUN_NODES or `Config::dry_run`"
+                .to_owned()
+        });
+    }
     let site = Site::find(config)?;
     let placed = site.place(config, cluster);
     placed.map_err(|error| site.refuse(error))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use celerity_regions::Region;
 
 use crate::count::Count;
+use crate::declare::UninitializedRead;
 use crate::mapper::{MapperFlaw, MapperViolation};
 use crate::space::SpaceFlaw;
 
@@ -16,9 +17,8 @@ use crate::space::SpaceFlaw;
 pub enum DeclareError {
     /// A read of elements that nothing has written.
     #[error(
-        "{task} reads {region} of buffer \"{buffer}\", which nothing has written yet; write it in \
-         an earlier task, create the buffer from host data, or set \
-         CELERITY_UNINITIALIZED_READ=warn to read zeroes"
+        "{task} reads {region} of buffer \"{buffer}\", which nothing has written yet; {}",
+        way_to_written(*policy)
     )]
     UninitializedRead {
         /// The task, with its source line.
@@ -27,6 +27,8 @@ pub enum DeclareError {
         buffer: Arc<str>,
         /// What has not been written.
         region: Box<Region>,
+        /// Whether the task was refused for it.
+        policy: UninitializedRead,
     },
     /// A mapper's image is not inside the buffer.
     #[error(
@@ -215,17 +217,30 @@ pub enum DeclareError {
     },
 }
 
+/// What to do about elements that nothing has written.
+fn way_to_written(policy: UninitializedRead) -> &'static str {
+    match policy {
+        UninitializedRead::Error => {
+            "write it in an earlier task, create the buffer from host data, or set \
+             CELERITY_UNINITIALIZED_READ=warn to read zeroes"
+        }
+        UninitializedRead::Warn => {
+            "it reads zeroes: write it in an earlier task, or create the buffer from host data"
+        }
+    }
+}
+
 /// What to do about an image that leaves a buffer. An index beyond all buffers comes of a subtraction, in a release build.
 fn way_back(image: &Region, mapper: &str) -> &'static str {
     const FAR: u64 = i64::MAX as u64;
+    if mapper.starts_with("fixed(") {
+        return "name a part that the buffer has";
+    }
     if image.bounding_box().max().iter().any(|&end| end > FAR) {
         return "the range mapper has subtracted more than there was: use `saturating_sub`, or let the index \
                 space begin later";
     }
-    match mapper.starts_with("fixed(") {
-        true => "name a part that the buffer has",
-        false => "shrink the index space or correct the range mapper",
-    }
+    "shrink the index space or correct the range mapper"
 }
 
 impl fmt::Debug for DeclareError {

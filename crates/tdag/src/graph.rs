@@ -453,7 +453,8 @@ impl TaskGraph {
             return Ok(());
         }
         let (task, buffer, region) = (task(), state.info.name.clone(), Box::new(region));
-        Err(DeclareError::UninitializedRead { task, buffer, region })
+        let policy = UninitializedRead::Error;
+        Err(DeclareError::UninitializedRead { task, buffer, region, policy })
     }
 
     fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
@@ -464,8 +465,8 @@ impl TaskGraph {
             if !region.is_empty() {
                 let task = describe(spec, self.frontier.next_id());
                 let buffer = state.info.name.clone();
-                let region = Box::new(region);
-                found.push(DeclareError::UninitializedRead { task, buffer, region });
+                let (region, policy) = (Box::new(region), self.config.uninitialized_read);
+                found.push(DeclareError::UninitializedRead { task, buffer, region, policy });
             }
         }
         found

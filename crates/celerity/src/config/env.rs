@@ -50,17 +50,18 @@ impl<'v> Value<'v> {
     }
 }
 
-const COUNT: &str = "a whole number of at least 1, and less than 2^64";
+/// What a horizon may wait for.
+const MANY: &str = "a whole number from 1 to 1048576";
 
 const VARIABLES: [Variable; 25] = [
     Variable {
         name: "CELERITY_NODES",
-        expected: COUNT,
+        expected: "a whole number from 1 to 1024",
         set: |config, value| Some(config.nodes(value.count()?)),
     },
     Variable {
         name: "CELERITY_DRY_RUN_NODES",
-        expected: COUNT,
+        expected: "a whole number from 1 to 1048576",
         set: |config, value| Some(config.dry_run(value.count()?)),
     },
     Variable {
@@ -85,12 +86,12 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_HORIZON_STEP",
-        expected: COUNT,
+        expected: MANY,
         set: |config, value| Some(config.horizon_step(value.count()? as u64)),
     },
     Variable {
         name: "CELERITY_HORIZON_MAX_PARALLELISM",
-        expected: COUNT,
+        expected: MANY,
         set: |config, value| Some(config.horizon_max_parallelism(value.count()? as u64)),
     },
     Variable {
@@ -154,7 +155,7 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_THREAD_PINNING",
-        expected: "off, auto or a list of cores like 0,2,3, each once",
+        expected: "off, auto or a list of cores like 0,2,3, each once (`0,` for core 0 alone)",
         set: |config, value| Some(config.pinning(pinning(value.text()?)?)),
     },
     Variable {
@@ -180,9 +181,17 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_LOG_LEVEL",
-        expected: "trace, debug, info, warn, error, critical or off",
+        expected: "trace, debug, info, warn, error (or err), critical or off",
         set: |config, value| Some(config.log_level(log_level(value.text()?)?)),
     },
+];
+
+/// Variables of the original that set what there is nothing of here, and what to do in their place.
+const FOREIGN: [(&str, &str); 4] = [
+    ("CELERITY_BACKEND_DEVICE_SUBMISSION_THREADS", "; devices have threads of their own as needed"),
+    ("CELERITY_FORCE_WG", "; a task says `.block(..)`, or is launched over an `nd_range`"),
+    ("CELERITY_GRAPH_PRINT_MAX_VERTS", "; CELERITY_PRINT_GRAPHS prints graphs of any size"),
+    ("CELERITY_TRACY", "; CELERITY_TRACE=trace.json writes what viewers of traces show"),
 ];
 
 impl Config {
@@ -223,6 +232,9 @@ impl Config {
 
 fn set(config: Config, name: &OsStr, value: &OsStr) -> Result<Config, ConfigError> {
     let Some(variable) = VARIABLES.iter().find(|variable| variable.name == name) else {
+        if let Some((name, instead)) = FOREIGN.into_iter().find(|(foreign, _)| *foreign == name) {
+            return Err(ConfigError::ForeignVariable { name, instead });
+        }
         let name = name.to_string_lossy().into_owned();
         return Err(ConfigError::UnknownVariable { nearest: nearest(&name), name });
     };
@@ -313,11 +325,13 @@ fn platform(value: &str) -> Option<Platform> {
     }
 }
 
+/// Also what the original takes for off and auto: a core of the same number by itself has a comma behind it.
 fn pinning(value: &str) -> Option<Pinning> {
-    match value {
-        "off" => Some(Pinning::Off),
-        "auto" => Some(Pinning::Auto),
-        list => {
+    match (value, switch(value)) {
+        (_, Some(false)) => Some(Pinning::Off),
+        ("auto", _) | (_, Some(true)) => Some(Pinning::Auto),
+        (list, None) => {
+            let list = list.strip_suffix(',').unwrap_or(list);
             let cores: Vec<usize> =
                 list.split(',').map(|core| core.trim().parse().ok()).collect::<Option<_>>()?;
             let repeats = (1..cores.len()).any(|nth| cores[..nth].contains(&cores[nth]));
@@ -330,7 +344,7 @@ fn log_level(value: &str) -> Option<LogLevel> {
     match value {
         "off" => Some(LogLevel::Off),
         "critical" => Some(LogLevel::Critical),
-        "error" => Some(LogLevel::Error),
+        "error" | "err" => Some(LogLevel::Error),
         "warn" => Some(LogLevel::Warn),
         "info" => Some(LogLevel::Info),
         "debug" => Some(LogLevel::Debug),
@@ -431,6 +445,32 @@ mod tests {
     fn a_trace_that_is_off_is_none() {
         for off in ["off", "0", "false"] {
             assert_eq!(parse("CELERITY_TRACE", off), Ok(Config::default()));
+        }
+    }
+
+    #[test]
+    fn pinning_and_levels_may_be_said_as_in_the_original() {
+        let pinning = |value| parse("CELERITY_THREAD_PINNING", value).unwrap();
+        for (value, means) in [
+            ("0", Pinning::Off),
+            ("false", Pinning::Off),
+            ("1", Pinning::Auto),
+            ("true", Pinning::Auto),
+            ("0,", Pinning::Cores(vec![0])),
+            ("1,", Pinning::Cores(vec![1])),
+            ("2", Pinning::Cores(vec![2])),
+            ("1,0", Pinning::Cores(vec![1, 0])),
+        ] {
+            assert_eq!(pinning(value), Config::default().pinning(means), "{value}");
+        }
+        assert_eq!(parse("CELERITY_LOG_LEVEL", "err"), parse("CELERITY_LOG_LEVEL", "error"));
+    }
+
+    #[test]
+    fn variables_of_the_original_alone_are_said_to_be_that() {
+        for (name, instead) in FOREIGN {
+            let message = parse(name, "1").unwrap_err().to_string();
+            assert!(message.contains(&format!("unset it{instead}")), "{message}");
         }
     }
 

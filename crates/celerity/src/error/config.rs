@@ -17,6 +17,14 @@ pub enum ConfigError {
         /// The valid name nearest to it.
         nearest: &'static str,
     },
+    /// A variable of the C++ original that sets what there is nothing of here.
+    #[error("{name} is a variable of Celerity in C++, and means nothing here: unset it{instead}")]
+    ForeignVariable {
+        /// The variable's name.
+        name: &'static str,
+        /// What serves the same purpose, in words; empty if nothing does.
+        instead: &'static str,
+    },
     /// A variable whose value means nothing.
     #[error("environment variable {name} is \"{value}\", but must be {expected}")]
     BadValue {

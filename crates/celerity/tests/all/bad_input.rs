@@ -122,7 +122,7 @@ fn parts_beyond_the_last_coordinate_are_refused() {
             queue.fence_part(&a, beyond(size))
         });
         assert!(matches!(declare(&error), DeclareError::OutOfBounds { .. }), "{error:?}");
-        assert_says(&error, &["fence on four"]);
+        assert_says(&error, &["fence on four", "; name a part that the buffer has"]);
     }
 }
 
