@@ -105,11 +105,24 @@ impl fmt::Display for KernelTimes {
         }
         let mut rows: Vec<_> = table.iter().collect();
         rows.sort_by_key(|(_, time)| Reverse(time.total));
+        let rows: Vec<_> = rows.into_iter().map(|(name, time)| (title(name), time)).collect();
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(6);
         let titles = ["launches", "total", "mean", "least", "most", "touched"];
         row(f, width, "kernel", titles.map(str::to_owned))?;
-        rows.into_iter().try_for_each(|(name, time)| row(f, width, name, columns(time)))
+        rows.iter().try_for_each(|(name, time)| row(f, width, name, columns(time)))
     }
+}
+
+/// A task's name as it stands in the table: in one line, and no longer than leaves room for what was measured.
+fn title(name: &str) -> String {
+    const LONGEST: usize = 48;
+    let shown = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let mut title: String = name.chars().take(LONGEST).map(shown).collect();
+    if name.chars().nth(LONGEST).is_some() {
+        title.pop();
+        title.push('…');
+    }
+    title
 }
 
 fn row(f: &mut fmt::Formatter<'_>, width: usize, name: &str, columns: [String; 6]) -> fmt::Result {
@@ -164,6 +177,21 @@ mod tests {
             "fill                1      50.0µs      50.0µs      50.0µs      50.0µs    8.0 MB/s";
         assert_eq!(lines[2], fill);
         assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn any_name_takes_one_line_of_the_table() {
+        let times = KernelTimes::default();
+        for name in ["x".repeat(70_000), "two\nlines".to_owned(), "\u{1b}[31mred".to_owned()] {
+            times.add(&name.into(), None, 0);
+        }
+        let table = times.to_string();
+        assert_eq!(table.lines().count(), 4);
+        let titles = ["x".repeat(47) + "…", "two\u{fffd}lines".into(), "\u{fffd}[31mred".into()];
+        for title in titles {
+            assert!(table.lines().any(|line| line.starts_with(&format!("{title} "))), "{table}");
+        }
+        assert!(table.lines().all(|line| line.chars().count() < 128), "{table}");
     }
 
     #[test]

@@ -153,12 +153,18 @@ pub(crate) fn release(cores: &[usize]) {
 }
 
 fn stay(thread: ThreadId, cores: &[usize]) -> Result<(), RunError> {
-    let list = || cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    system::keep_on(thread, cores).map_err(|error| cannot(&format!("stay on {}", list()), &error))
+    let text =
+        |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let free =
+        || system::cores_of(this_thread()).map_or("unknown cores".to_owned(), |free| text(&free));
+    system::keep_on(thread, cores).map_err(|error| {
+        cannot(&format!("stay on {}, where this one may run on {}", text(cores), free()), &error)
+    })
 }
 
 fn cannot(what: &str, error: &std::io::Error) -> RunError {
-    RunError::Start { what: format!("thread pinning: a thread cannot {what}: {error}") }
+    let what = format!("thread pinning (CELERITY_THREAD_PINNING): a thread cannot {what}: {error}");
+    RunError::Start { what }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use celerity_cdag::NodeId;
 
 use crate::contain::caught;
-use crate::error::RunError;
+use crate::error::{CommunicationError, RunError};
 use crate::stall::Stall;
 use crate::starvation::Starvation;
 
@@ -51,6 +51,13 @@ pub enum Warning {
         lasting: Duration,
         /// Whom it waits for, as far as it knows.
         missing: Vec<NodeId>,
+    },
+    /// At the end of the process: MPI is not finalised, since a node was lost after the last run.
+    NotFinalised {
+        /// The node that ends.
+        node: NodeId,
+        /// What was lost, if that is known.
+        loss: Option<Box<CommunicationError>>,
     },
     /// The run's trace is not complete.
     Trace {
@@ -144,6 +151,10 @@ impl fmt::Display for Warning {
                     Some(run) => write!(f, "to come to run {run}"),
                     None => f.write_str("to end"),
                 }
+            }
+            Self::NotFinalised { node, loss } => {
+                write!(f, "{node} ends without finalising MPI, which launchers take for a crash")?;
+                loss.iter().try_for_each(|loss| write!(f, ": {loss}"))
             }
             Self::Trace { message } => f.write_str(message),
         }

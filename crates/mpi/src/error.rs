@@ -40,7 +40,7 @@ pub enum StartError {
     #[error(
         "not all processes that the launcher has started have come within {timeout:?} ({step} \
          still waits): one has died or ended, or is busy before its first run; to wait longer, \
-         raise `MpiOptions::start_timeout` (CELERITY_START_TIMEOUT)"
+         raise the time to start in (CELERITY_START_TIMEOUT)"
     )]
     Alone {
         /// The call of MPI that has not ended.

@@ -237,7 +237,7 @@ fn connect(
     side.map_err(|what| {
         format!(
             "the side channel, which notices dead nodes, does not come up: {what}; nodes must \
-             reach a TCP port of N0"
+             reach a TCP port of N0, within CELERITY_PEER_TIMEOUT and half of CELERITY_START_TIMEOUT"
         )
     })
 }
@@ -342,6 +342,10 @@ extern "C" fn end() {
             let impatience = Impatience::new(session.watchdog, &mut tell);
             if session.side.leave(runs, finalises, impatience) {
                 process::finalise(|| session.side.lost().is_some());
+            } else if process::is_ours() {
+                let (node, loss) = (session.node(), session.side.lost());
+                let loss = loss.map(|loss| Box::new(error_of_loss(node, loss)));
+                session.warnings.warn(&Warning::NotFinalised { node, loss });
             }
             session.side.part();
         }

@@ -193,6 +193,23 @@ fn an_empty_distributed_task_is_none() {
 }
 
 #[test]
+fn a_node_that_does_not_meet_the_others_names_the_task() {
+    for nodes in [2, 3] {
+        let error = cluster((nodes, 1)).run(|queue| {
+            queue.host_task("talk").collective("group", (), |partition, ()| {
+                if partition.node() != 1 {
+                    partition.communicator().barrier()?;
+                }
+                Ok(())
+            })?;
+            queue.barrier()
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("task T1 \"talk\" at "), "{error}");
+    }
+}
+
+#[test]
 fn tasks_of_a_group_run_one_after_another_and_groups_run_side_by_side() {
     for shape in CLUSTERS {
         let order = Arc::new(Mutex::new(Vec::new()));

@@ -40,13 +40,14 @@ impl Peers {
         &self,
         from: NodeId,
         taken: Result<(), Objection>,
+        described: &dyn Fn(TaskId) -> String,
     ) -> Result<(), RunError> {
         taken.map_err(|objection| match objection {
             Objection::Malformed => {
                 let what = "a letter of a collective task is spoiled".to_owned();
                 self.broken(CommunicationError::Malformed { from, what })
             }
-            Objection::Unexpected { task, error } => self.misunderstood(task, error),
+            Objection::Unexpected { task, error } => self.misunderstood(described(task), error),
         })
     }
 
@@ -57,11 +58,11 @@ impl Peers {
     pub(in crate::node) fn conversation_over(&self, task: &Task) -> Result<(), RunError> {
         let Some(group) = task.work.group() else { return Ok(()) };
         let ended = self.exchange.ended(group, task.id);
-        ended.map_err(|error| self.misunderstood(task.id, error))
+        ended.map_err(|error| self.misunderstood(task.to_string(), error))
     }
 
-    fn misunderstood(&self, task: TaskId, error: CollectiveError) -> RunError {
-        let (task, node, error) = (task.to_string(), self.local(), TaskError::new(error));
+    fn misunderstood(&self, task: String, error: CollectiveError) -> RunError {
+        let (node, error) = (self.local(), TaskError::new(error));
         RunError::TaskFailed { task, node, device: None, error }
     }
 }
