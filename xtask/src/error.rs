@@ -1,6 +1,7 @@
 //! Why a command could not do its work. Failing tests and broken rules are results, not errors.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Everything that keeps an xtask command from finishing.
@@ -51,6 +52,19 @@ pub(crate) enum Error {
         path: PathBuf,
         /// Which part, and what was expected.
         what: String,
+    },
+    /// A part of a trace was asked for in which nothing happened.
+    #[error(
+        "{}: nothing happened between {:e} and {:e} µs; the trace has {} to {} µs",
+        path.display(), asked.start, asked.end, trace.start, trace.end
+    )]
+    NothingThen {
+        /// The trace.
+        path: PathBuf,
+        /// Which part, in µs.
+        asked: Range<f64>,
+        /// All that there is.
+        trace: Range<f64>,
     },
     /// A program that is not part of the bundle was asked for.
     #[error("there is no program `{name}` to bundle; choose from: {}", known.join(", "))]

@@ -51,11 +51,7 @@ fn draw(path: &Path, text: &str, from: Option<f64>, to: Option<f64>) -> Result<S
     let shown = trace.within(&window);
     if shown.tracks.is_empty() {
         let Range { start, end } = all;
-        let what = format!(
-            "nothing happened between {} and {} µs; the trace has {start} to {end} µs",
-            window.start, window.end
-        );
-        return Err(malformed(what));
+        return Err(Error::NothingThen { path: path.to_owned(), asked: window, trace: start..end });
     }
     Ok(picture::draw(&shown, &window))
 }

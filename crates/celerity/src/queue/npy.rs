@@ -238,6 +238,9 @@ fn write_part(
 ) -> Result<(), NpyError> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
         file.set_len(end)?;
         file.write_all(header)?;
         file.seek(SeekFrom::Start(at))?;
