@@ -302,7 +302,8 @@ mod tests {
                 let board = meeting.board();
                 board[number].set((100 * round + 10 * step + number) as u64);
                 wait(meeting);
-                seen.borrow_mut().push((number, board.iter().map(Cell::get).collect::<Vec<_>>()));
+                seen.borrow_mut()
+                    .push((number, board[..2].iter().map(Cell::get).collect::<Vec<_>>()));
             }
         };
         walk(2, 2, passing).unwrap();

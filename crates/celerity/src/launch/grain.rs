@@ -8,7 +8,7 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -61,20 +61,21 @@ impl Grain {
         items_each: usize,
         work: &(impl Fn(Bounds<K>) + Sync),
     ) {
-        self.cut(part.volume().saturating_mul(items_each), |most, clock| {
+        self.cut(part.volume().saturating_mul(items_each), |most, course| {
             let most = (most / items_each.max(1)).max(least);
-            halve(part, most, &|piece| clock.time(|| work(piece)));
+            halve(part, most, &|piece| course.run(place(&part, &piece), || work(piece)));
         });
     }
 
-    /// Calls `run` with how many of so many items a piece has at most, and with what is to time pieces.
-    pub(super) fn cut(&self, items: usize, run: impl FnOnce(usize, &Clock)) {
+    /// Calls `run` with how many of so many items a piece has at most, and with what is to run pieces.
+    pub(super) fn cut(&self, items: usize, run: impl FnOnce(usize, &Course)) {
         let piece = self.piece(items);
         let uncut = || self.uncut.fetch_add(1, Ordering::Relaxed);
         let timed = piece != items || uncut().is_multiple_of(TIMED_ONE_IN);
-        let clock = Clock { nanoseconds: timed.then(AtomicU64::default) };
-        run(piece, &clock);
-        if let Some(nanoseconds) = clock.nanoseconds {
+        let failed = AtomicUsize::new(usize::MAX);
+        let course = Course { nanoseconds: timed.then(AtomicU64::default), failed };
+        run(piece, &course);
+        if let Some(nanoseconds) = course.nanoseconds {
             self.learn(items, nanoseconds.into_inner());
         }
     }
@@ -114,20 +115,50 @@ impl Grain {
     }
 }
 
-/// Adds up what the pieces of a launch take, if anybody wants to know.
-pub(super) struct Clock {
+/// How the pieces of a launch go: what they take, if anybody wants to know, and which has panicked.
+pub(super) struct Course {
     nanoseconds: Option<AtomicU64>,
+    /// The place of the first one; `usize::MAX` if none has.
+    failed: AtomicUsize,
 }
 
-impl Clock {
-    /// Runs a piece.
-    pub(super) fn time(&self, work: impl FnOnce()) {
-        let Some(nanoseconds) = &self.nanoseconds else { return work() };
-        let start = Instant::now();
-        work();
-        let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        nanoseconds.fetch_add(taken, Ordering::Relaxed);
+impl Course {
+    /// Runs the piece at a place in the order of items, unless one before it has panicked: what it would compute, or
+    /// say of the same mistake, is for nobody. Of those that panic the first one is the same each time.
+    pub(super) fn run(&self, place: usize, work: impl FnOnce()) {
+        if place > self.failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let unless_it_returns = Fails(&self.failed, place);
+        match &self.nanoseconds {
+            None => work(),
+            Some(nanoseconds) => {
+                let start = Instant::now();
+                work();
+                let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                nanoseconds.fetch_add(taken, Ordering::Relaxed);
+            }
+        }
+        std::mem::forget(unless_it_returns);
     }
+}
+
+/// Notes where a failure is when it is dropped.
+struct Fails<'c>(&'c AtomicUsize, usize);
+
+impl Drop for Fails<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_min(self.1, Ordering::Relaxed);
+    }
+}
+
+/// How many items of `part` come before `piece`, row-major.
+fn place<const K: usize>(part: &Bounds<K>, piece: &Bounds<K>) -> usize {
+    let (range, first, at) = (part.range(), part.min(), piece.min());
+    let along = |place: usize, dim: usize| {
+        place.saturating_mul(range[dim]).saturating_add(at[dim] - first[dim])
+    };
+    (0..K).fold(0, along)
 }
 
 /// Runs `work` on disjoint pieces of `part` that together cover it.
@@ -154,7 +185,7 @@ fn halves<const K: usize>(part: &Bounds<K>, most: usize) -> Option<(Bounds<K>, B
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::{Barrier, Mutex};
 
     use rayon::ThreadPoolBuilder;
@@ -281,13 +312,35 @@ mod tests {
         grain.learn(1, 1);
         let timed = (0..4 * TIMED_ONE_IN).filter(|_| {
             let mut timed = false;
-            grain.cut(2, |piece, clock| {
+            grain.cut(2, |piece, course| {
                 assert_eq!(piece, 2);
-                timed = clock.nanoseconds.is_some();
+                timed = course.nanoseconds.is_some();
             });
             timed
         });
         assert_eq!(timed.count(), 4);
+    }
+
+    #[test]
+    fn what_comes_behind_a_piece_that_panics_is_left_out() {
+        let part = Bounds::new([3, 5], [7, 9]);
+        let course = Course { nanoseconds: None, failed: AtomicUsize::new(usize::MAX) };
+        let ran = Mutex::new(Vec::new());
+        let fails = |piece: Bounds<2>| {
+            let place = place(&part, &piece);
+            catch_unwind(AssertUnwindSafe(|| {
+                course.run(place, || {
+                    ran.lock().unwrap().push(place);
+                    assert!(place != 8, "eight is wrong");
+                });
+            }))
+            .is_err()
+        };
+        // Those before it are run all the same: one of them may be the first.
+        let pieces = [[4, 5], [5, 5], [5, 6], [3, 8], [6, 5]];
+        let fail = pieces.map(|[y, x]| fails(Bounds::new([y, x], [y + 1, x + 1])));
+        assert_eq!(fail, [false, true, false, false, false]);
+        assert_eq!(ran.into_inner().unwrap(), [4, 8, 3]);
     }
 
     #[test]

@@ -52,10 +52,11 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
                 }
             });
         };
-        grain.cut(items, |least, clock| {
+        grain.cut(items, |least, course| {
             let each = (items / tiles.len().max(1)).max(1);
             let piece = (least / each).max(1);
-            in_pieces(&tiles, piece, &|tiles| clock.time(|| run_piece(tiles)));
+            let place = |tiles: &[u64]| tiles.first().map_or(0, |&tile| tile as usize);
+            in_pieces(&tiles, piece, &|tiles| course.run(place(tiles), || run_piece(tiles)));
         });
     }
 

@@ -174,7 +174,8 @@ mod tests {
                 let board = table.board();
                 board[number].set((10 * step + number) as u64);
                 wait(&table).await;
-                seen.borrow_mut().push((number, board.iter().map(Cell::get).collect::<Vec<_>>()));
+                seen.borrow_mut()
+                    .push((number, board[..2].iter().map(Cell::get).collect::<Vec<_>>()));
             }
         };
         side_by_side(2, &table, item).unwrap();
