@@ -81,9 +81,21 @@ impl CpuPool {
 
     /// The pool that all runs of this process share. It is not `rayon`'s global
     /// one, so that user code which blocks there cannot starve a run.
+    ///
+    /// # Errors
+    /// If there can be no such threads; if they are another process's, which was forked into this one: it has no copies of them.
     pub(crate) fn of_process() -> Result<Arc<Self>, RunError> {
-        static POOL: OnceLock<Result<Arc<CpuPool>, RunError>> = OnceLock::new();
-        POOL.get_or_init(|| Self::new(0)).clone()
+        static POOL: OnceLock<(u32, Result<Arc<CpuPool>, RunError>)> = OnceLock::new();
+        let (process, pool) = POOL.get_or_init(|| (std::process::id(), Self::new(0)));
+        match *process == std::process::id() {
+            true => pool.clone(),
+            false => Err(RunError::Start {
+                what: format!(
+                    "this process was forked from process {process} after a run, whose threads it does not \
+                     have: fork before the first run, or start a program (exec)"
+                ),
+            }),
+        }
     }
 
     /// Runs `turn` on a thread of the pool, after all turns asked for before
