@@ -203,6 +203,11 @@ fn parameter(input: &FnArg, form: Form) -> Result<ParsedParameter> {
                     the data into a buffer and add a view of it to the second parameter";
         return Err(Error::new(input.ty.span(), what));
     }
+    if let Type::ImplTrait(_) | Type::FnPtr(_) | Type::TraitObject(_) = &*input.ty {
+        let what = "a kernel takes no functions: devices have it compiled for them, so let it call one by \
+                    name, or choose among several by a number";
+        return Err(Error::new(input.ty.span(), what));
+    }
     let kind = Kind::of(&input.ty)?;
     if kind != Kind::Value && form != Form::Group {
         let what = "only items in groups have local memory: take an `NdItem<'_, K>` first";

@@ -143,6 +143,11 @@ fn path_name(path: &TypePath) -> Result<String> {
         "ArrayReducer",
     ];
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Err(wrong()) };
+    if name == "RegionView" {
+        let what = "a view of several boxes is for closures alone (`parallel_for`): read the box \
+                    around all of them through a `PartView`";
+        return Err(Error::new(path.span(), what));
+    }
     if !known.contains(&name.as_str()) {
         return Err(wrong());
     }
