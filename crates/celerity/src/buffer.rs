@@ -79,7 +79,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         (frontend, log_level): (&Arc<NodeFrontend>, LogLevel),
         range: [usize; D],
     ) -> Self {
-        let id = frontend.create_buffer(description::<T, D>(range, false), None);
+        let new = description::<T, D>(range, false);
+        let id = frontend.create_typed_buffer(new, element_type::<T>(), None);
         Self::from_id((frontend, log_level), id, range)
     }
 
@@ -94,7 +95,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
             return Err(Error::HostDataLength { range: range.to_vec(), expected, actual });
         }
         let (new, data) = (description::<T, D>(range, true), HostData::new(data));
-        let id = frontend.create_buffer(new, Some(data));
+        let id = frontend.create_typed_buffer(new, element_type::<T>(), Some(data));
         Ok(Self::from_id((frontend, log_level), id, range))
     }
 
@@ -251,6 +252,13 @@ impl Drop for BufferHandle {
 /// Does not compile for elements without bytes.
 pub(crate) const fn check_element<T>() {
     assert!(size_of::<T>() > 0, "a buffer's elements have at least one byte");
+}
+
+/// What stands for a type on all nodes, which run one program: a hash of its name (FNV-1a).
+fn element_type<T>() -> u64 {
+    std::any::type_name::<T>().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn description<T: Element, const D: usize>(range: [usize; D], host_initialized: bool) -> NewBuffer {

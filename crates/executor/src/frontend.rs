@@ -206,7 +206,21 @@ impl NodeFrontend {
     /// # Panics
     /// If `data` is there and `new.host_initialized` is not set, or the other
     /// way round, or if it is not aligned as `new` says.
-    pub fn create_buffer(&self, new: NewBuffer, mut data: Option<HostData>) -> BufferId {
+    pub fn create_buffer(&self, new: NewBuffer, data: Option<HostData>) -> BufferId {
+        self.create_typed_buffer(new, 0, data)
+    }
+
+    /// As [`create_buffer`](Self::create_buffer), for elements of a type that `element_type` stands for: a hash of its name, say.
+    /// Nodes that say different ones do not make the same program, though sizes be the same.
+    ///
+    /// # Panics
+    /// As [`create_buffer`](Self::create_buffer).
+    pub fn create_typed_buffer(
+        &self,
+        new: NewBuffer,
+        element_type: u64,
+        mut data: Option<HostData>,
+    ) -> BufferId {
         assert_eq!(new.host_initialized, data.is_some(), "initial data comes with its flag");
         let aligned = data.as_ref().is_none_or(|data| data.is_aligned(new.elem_align));
         assert!(aligned, "initial data is aligned for the buffer's elements");
@@ -220,7 +234,7 @@ impl NodeFrontend {
         let buffer = info.id;
         if !program.ended {
             program.discovery.create_buffer(&info);
-            self.send(Submission::Buffer { info, data });
+            self.send(Submission::Buffer { info, element_type, data });
         }
         buffer
     }

@@ -46,6 +46,8 @@ pub enum SchedulerMessage {
     Buffer {
         /// Its description.
         info: Arc<BufferInfo>,
+        /// What stands for the type of its elements.
+        element_type: u64,
         /// Its initial contents.
         initial: Option<(Placement, HostData)>,
     },
@@ -137,9 +139,9 @@ impl Scheduler {
     pub fn submit(&mut self, submission: Submission, out: &mut impl Extend<SchedulerMessage>) {
         let mut tell = |order| out.extend([order]);
         match submission {
-            Submission::Buffer { info, data } => {
+            Submission::Buffer { info, element_type, data } => {
                 let initial = self.generator.register_buffer(&info).zip(data);
-                tell(SchedulerMessage::Buffer { info, initial });
+                tell(SchedulerMessage::Buffer { info, element_type, initial });
             }
             Submission::Renamed(info) => {
                 let _ = self.generator.register_buffer(&info);
@@ -295,7 +297,10 @@ mod tests {
     #[test]
     fn who_panics_is_to_blame() {
         let mut with_buffer = scheduler();
-        with_buffer.submit(Submission::Buffer { info: buffer(), data: None }, &mut Vec::new());
+        with_buffer.submit(
+            Submission::Buffer { info: buffer(), element_type: 0, data: None },
+            &mut Vec::new(),
+        );
         let broken = UserMapper::new(|_: &MapperInput| -> Region { panic!("no such part") });
         let text = error_of(&mut with_buffer, Mapper::User(broken)).to_string();
         assert!(

@@ -17,6 +17,8 @@ pub enum Submission {
     Buffer {
         /// Its description.
         info: Arc<BufferInfo>,
+        /// What stands for the type of its elements on all nodes, beside their size; 0 if nobody says.
+        element_type: u64,
         /// Its initial contents; present exactly if the description says so.
         data: Option<HostData>,
     },

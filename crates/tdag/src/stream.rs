@@ -51,6 +51,11 @@ impl StreamHash {
         self.extent(&info.extent);
     }
 
+    /// Adds what stands for the type of a new buffer's elements.
+    pub fn element_type(&mut self, code: u64) {
+        self.words(&[11, code]);
+    }
+
     /// Adds a new host object. When one ends is left out: its last handle may be with a task, and
     /// go when that has run.
     pub fn object(&mut self, object: ObjectId) {

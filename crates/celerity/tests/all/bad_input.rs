@@ -246,6 +246,33 @@ fn tasks_that_touch_the_same_in_another_order_are_another_program() {
 }
 
 #[test]
+fn buffers_of_other_types_are_another_program_though_sizes_are_the_same() {
+    for nodes in [2, 3] {
+        for filled in [false, true] {
+            let outcome = Config::default().nodes(nodes).run(|queue| {
+                if queue.node() == 1 {
+                    touch::<u32>(queue, filled)
+                } else {
+                    touch::<f32>(queue, filled)
+                }
+            });
+            let error = outcome.unwrap_err();
+            assert_says(&error, &["T1 \"touch\"", "after other buffers"]);
+        }
+    }
+}
+
+/// A task that touches a buffer of zeroes, which has the same bits for any type of number.
+fn touch<T: celerity::Element>(queue: &Queue, filled: bool) -> Result<()> {
+    let cells = match filled {
+        true => queue.buffer_from(8, vec![T::zeroed(); 8])?,
+        false => queue.buffer::<T, 1>(8),
+    };
+    queue.task("touch").parallel_for(8, cells.write(one_to_one()), |_, x| *x = T::zeroed())?;
+    queue.barrier()
+}
+
+#[test]
 fn an_error_at_submission_leaves_the_run_intact() {
     for cluster in clusters() {
         let contents = cluster.run(|queue| {

@@ -30,9 +30,9 @@ impl Executor {
 
     fn obey(&mut self, order: SchedulerMessage) {
         match order {
-            SchedulerMessage::Buffer { info, mut initial } => {
+            SchedulerMessage::Buffer { info, element_type, mut initial } => {
                 let contents = initial.as_ref().and_then(|(_, data)| data.contents());
-                self.peers.buffer(&info, contents);
+                self.peers.buffer(&info, element_type, contents);
                 self.monitor.buffer(&info);
                 if self.is_dry {
                     drop(end(initial.take()));
