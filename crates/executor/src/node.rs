@@ -326,7 +326,7 @@ impl Executor {
         if let CommEvent::Received { from, message } = event {
             self.monitor.arrived(from, message);
         }
-        match self.peers.hear(event, self.now, &|task| self.tasks.describe(task)) {
+        match self.peers.hear(event, self.now) {
             Ok(Heard::Nothing) => {}
             Ok(Heard::Sent(over) | Heard::Exchanged(over)) => self.retire(over),
             Ok(Heard::Transfers) => self.go_on_receiving(Ok(())),

@@ -8,14 +8,13 @@ use core::panic::Location;
 
 use crate::barrier::{GroupBarrier, Meeting};
 use crate::reduce::Operator;
-use crate::warp::FULL;
-use crate::word::Word;
+use crate::word::{FULL, Word};
 
 /// What the items of a group have passed, in order; later, what becomes of it.
 pub(crate) type Passed<'a> = &'a [Cell<u64>];
 
 /// What an item passes, and takes from what all of its group pass.
-pub(crate) struct Exchange<'g, W, L> {
+pub(crate) struct Passing<'g, W, L> {
     pub(crate) barrier: &'g dyn GroupBarrier,
     /// The item's position in its group.
     pub(crate) position: usize,
@@ -28,14 +27,14 @@ pub(crate) struct Exchange<'g, W, L> {
     pub(crate) take: L,
 }
 
-impl<'g, R, W: FnOnce(Passed<'_>), L: FnOnce(u64) -> R> Exchange<'g, W, L> {
+impl<'g, R, W: FnOnce(Passed<'_>), L: FnOnce(u64) -> R> Passing<'g, W, L> {
     /// Takes what `next` makes of it.
     pub(crate) fn then<S>(
         self,
         next: impl FnOnce(R) -> S,
-    ) -> Exchange<'g, W, impl FnOnce(u64) -> S> {
+    ) -> Passing<'g, W, impl FnOnce(u64) -> S> {
         let Self { barrier, position, bits, work, of, take } = self;
-        Exchange { barrier, position, bits, work, of, take: move |bits| next(take(bits)) }
+        Passing { barrier, position, bits, work, of, take: move |bits| next(take(bits)) }
     }
 
     /// The item waits for the others in the middle of it.

@@ -43,9 +43,9 @@ pub(crate) fn count(is_true: bool) -> u32 {
 }
 
 /// What threads have exchanged. Hosts' items must wait for that; threads of a device are done with it.
-pub(crate) struct Done<R>(pub(crate) R);
+pub(crate) struct Obtained<R>(pub(crate) R);
 
-impl<R> Done<R> {
+impl<R> Obtained<R> {
     #[inline(always)]
     pub(crate) fn wait(self) -> R {
         self.0

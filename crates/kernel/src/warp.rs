@@ -14,7 +14,7 @@ mod host;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::barrier::GroupBarrier;
 use crate::reduce::Operator;
-use crate::word::Word;
+use crate::word::{FULL, Word};
 
 /// Up to 32 items of a group that follow each other in it, row-major: the last warp of a
 /// group may have fewer.
@@ -34,9 +34,6 @@ pub struct Warp<'g> {
     #[cfg(target_arch = "nvptx64")]
     meeting: PhantomData<&'g ()>,
 }
-
-/// Items of a full warp.
-pub(crate) const FULL: usize = 32;
 
 impl<'g> Warp<'g> {
     #[cfg(not(target_arch = "nvptx64"))]

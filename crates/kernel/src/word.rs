@@ -1,6 +1,9 @@
-//! Numbers that items pass to each other. Knows neither items nor memory.
+//! Numbers that items pass to each other, and how many items do so at once. Knows neither items nor memory.
 
 use crate::plain::Scalar;
+
+/// Items of a full warp.
+pub(crate) const FULL: usize = 32;
 
 /// Numbers of 32 and 64 bits; sealed.
 #[diagnostic::on_unimplemented(

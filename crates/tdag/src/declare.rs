@@ -12,17 +12,6 @@ use crate::mapper::{Mapper, MapperInput, ask};
 use crate::space::IndexSpace;
 use crate::task::{BufferInfo, TaskSpec, Work};
 
-/// What happens when a task reads elements that nothing has written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UninitializedRead {
-    /// The task is refused.
-    #[default]
-    Error,
-    /// The task is accepted with a [warning](Declared::warnings); it sees zeroes.
-    Warn,
-}
-
 /// A task that has been checked, with what it touches. Between this and
 /// [`TaskGraph::commit`](crate::TaskGraph::commit) other tasks may be inserted:
 /// dependencies are found at commitment.

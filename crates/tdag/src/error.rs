@@ -6,9 +6,19 @@ use std::sync::Arc;
 use celerity_regions::Region;
 
 use crate::count::Count;
-use crate::declare::UninitializedRead;
 use crate::mapper::{MapperFlaw, MapperViolation};
 use crate::space::SpaceFlaw;
+
+/// What happens when a task reads elements that nothing has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UninitializedRead {
+    /// The task is refused.
+    #[default]
+    Error,
+    /// The task is accepted with a [warning](crate::Declared::warnings); it sees zeroes.
+    Warn,
+}
 
 /// A task that cannot enter the graph. The graph is unchanged. `Debug` writes the text, as
 /// `main` prints it.

@@ -185,7 +185,7 @@ fn nodes_that_combine_otherwise_are_named() {
                 queue.barrier()
             });
             all_are_run_errors(&errors, |error| matches!(error, RunError::Diverged { .. }));
-            all_say(&errors, &["the nodes run different programs", " of count\""]);
+            all_say(&errors, &["the nodes run different programs", "count\""]);
         }
     };
     differs(|queue, last, items| match last {

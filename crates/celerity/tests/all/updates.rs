@@ -116,7 +116,7 @@ fn an_element_that_was_not_declared_is_named() {
         queue.barrier()
     });
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("\"astray\"") && error.contains("may update: [0, 0] to"), "{error}");
+    assert!(error.contains("\"astray\"") && error.contains("may update: [0.."), "{error}");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
-use celerity_tdag::{CollectiveGroup, TaskId};
+use celerity_tdag::{CollectiveGroup, Task, TaskId};
 
 use super::letter::{Address, Kind, Piece, decode, is_letter, notes};
 use super::{CollectiveError, CollectiveOperation};
@@ -30,7 +30,7 @@ struct State {
     outgoing: VecDeque<(NodeId, Vec<u8>)>,
     incoming: BTreeMap<TaskId, Mail>,
     /// The newest task of each group that is over here. Older ones of the group are, too.
-    over: BTreeMap<u16, TaskId>,
+    over: BTreeMap<u16, Arc<Task>>,
     has_ended: bool,
 }
 
@@ -56,8 +56,8 @@ struct Letter {
 pub(crate) enum Objection {
     /// It makes no sense.
     Malformed,
-    /// It is for a task that is over here, and that has not waited for it.
-    Unexpected { task: TaskId, error: CollectiveError },
+    /// It is for a task that is over here, called so, and that has not waited for it.
+    Unexpected { task: String, error: CollectiveError },
 }
 
 impl Correspondence {
@@ -101,12 +101,13 @@ impl Correspondence {
     fn arrived(&self, from: NodeId, piece: &Piece<'_>) -> Result<(), Objection> {
         let Address { kind, group, task, step, operation } = piece.address;
         let mut state = lock(&self.state);
-        let is_over = state.over.get(&group).is_some_and(|newest| task <= *newest);
-        if is_over {
+        if let Some(newest) = state.over.get(&group).filter(|newest| task <= newest.id) {
             return match kind {
                 Kind::Part => {
                     let there = CollectiveOperation::of(operation);
                     let error = CollectiveError::Unanswered { node: from, there };
+                    let is_newest = task == newest.id;
+                    let task = if is_newest { newest.to_string() } else { task.to_string() };
                     Err(Objection::Unexpected { task, error })
                 }
                 Kind::Question => {
@@ -148,11 +149,11 @@ impl Correspondence {
     pub(crate) fn ended(
         &self,
         group: CollectiveGroup,
-        task: TaskId,
+        task: &Arc<Task>,
     ) -> Result<(), CollectiveError> {
         let mut state = lock(&self.state);
-        state.over.insert(group.number(), task);
-        let Some(mail) = state.incoming.remove(&task) else { return Ok(()) };
+        state.over.insert(group.number(), task.clone());
+        let Some(mail) = state.incoming.remove(&task.id) else { return Ok(()) };
         for (asks, address) in mail.questions {
             self.answer(&mut state, asks, address);
         }
@@ -264,10 +265,25 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use celerity_tdag::{Conflicts, Dependencies, Work};
+
     use super::*;
 
     const TASK: TaskId = TaskId::from_index(5);
     const FROM: NodeId = NodeId::from_index(1);
+
+    fn task() -> Arc<Task> {
+        Arc::new(Task {
+            id: TASK,
+            name: "talk".into(),
+            work: Work::HostOnce { node: 0 },
+            accesses: Box::default(),
+            dependencies: Dependencies::default(),
+            conflicts: Conflicts::default(),
+            location: None,
+            forward: None,
+        })
+    }
 
     fn address(kind: Kind, step: u32) -> Address {
         let operation = CollectiveOperation::Barrier.code();
@@ -295,7 +311,7 @@ mod tests {
         tell(&exchange, Kind::Part, 0, &[]).unwrap();
         assert_eq!(exchange.receive(FROM, address(Kind::Part, 0)), Ok(Vec::new()));
         assert_eq!(exchange.receive(FROM, address(Kind::Part, 1)), Ok(letter));
-        assert_eq!(exchange.ended(CollectiveGroup::new(0, "g"), TASK), Ok(()));
+        assert_eq!(exchange.ended(CollectiveGroup::new(0, "g"), &task()), Ok(()));
     }
 
     #[test]
@@ -303,9 +319,10 @@ mod tests {
         let (exchange, group) = (Correspondence::new(), CollectiveGroup::new(0, "g"));
         tell(&exchange, Kind::Part, 0, &[]).unwrap();
         let error = CollectiveError::Unanswered { node: FROM, there: CollectiveOperation::Barrier };
-        assert_eq!(exchange.ended(group, TASK), Err(error.clone()));
+        assert_eq!(exchange.ended(group, &task()), Err(error.clone()));
         let late = tell(&exchange, Kind::Part, 1, &[]);
-        assert_eq!(late, Err(Objection::Unexpected { task: TASK, error }));
+        let task = "T5 \"talk\"".to_owned();
+        assert_eq!(late, Err(Objection::Unexpected { task, error }));
     }
 
     #[test]
@@ -313,7 +330,7 @@ mod tests {
         let (exchange, group) = (Correspondence::new(), CollectiveGroup::new(0, "g"));
         tell(&exchange, Kind::Question, 0, &[]).unwrap();
         assert!(exchange.outgoing().is_empty(), "it is not over");
-        assert_eq!(exchange.ended(group, TASK), Ok(()));
+        assert_eq!(exchange.ended(group, &task()), Ok(()));
         tell(&exchange, Kind::Question, 1, &[]).unwrap();
         let answers = exchange.outgoing();
         let kinds = answers.iter().map(|(to, note)| (*to, decode(note).unwrap().address.kind));

@@ -118,17 +118,12 @@ impl Peers {
         self.communicator.poll()
     }
 
-    /// Takes notice of an event, which is not that the run has been aborted. `described` says what a task is called.
+    /// Takes notice of an event, which is not that the run has been aborted.
     ///
     /// # Errors
     /// What is wrong with the network, with a peer, or between the programs of two nodes; if nodes
     /// wait in different epochs, after [a while](Self::check_apart).
-    pub(super) fn hear(
-        &mut self,
-        event: CommEvent,
-        now: Time,
-        described: &dyn Fn(TaskId) -> String,
-    ) -> Result<Heard, RunError> {
+    pub(super) fn hear(&mut self, event: CommEvent, now: Time) -> Result<Heard, RunError> {
         match event {
             CommEvent::Pilot { from, pilot, reached } => {
                 self.credit.announced(from, pilot.transfer.consumer, reached);
@@ -140,9 +135,7 @@ impl Peers {
                 self.arbiter.arrived(from, message).map_err(|error| self.misplaced(None, error))?;
                 Ok(Heard::Transfers)
             }
-            CommEvent::Note { from, note } => {
-                self.noted(from, &note, described).map(|()| Heard::Nothing)
-            }
+            CommEvent::Note { from, note } => self.noted(from, &note).map(|()| Heard::Nothing),
             CommEvent::Sent { message } => {
                 let send = self.sends.remove(&message).expect("payloads are sent once");
                 #[cfg(feature = "mutants")]
@@ -184,18 +177,13 @@ impl Peers {
         self.apart.as_ref().map(|(_, since)| *since + NAMING)
     }
 
-    fn noted(
-        &mut self,
-        from: NodeId,
-        note: &[u8],
-        described: &dyn Fn(TaskId) -> String,
-    ) -> Result<(), RunError> {
+    fn noted(&mut self, from: NodeId, note: &[u8]) -> Result<(), RunError> {
         if let Some(reached) = credit::read(note) {
             self.credit.hear(from, reached);
             return Ok(());
         }
         if let Some(taken) = self.exchange.take(from, note) {
-            return self.heard_letter(from, taken, described);
+            return self.heard_letter(from, taken);
         }
         let outcome = self.stream.noted(from, note, &mut self.notes);
         self.send_notes();

@@ -1,56 +1,60 @@
 //! Exchanges of a block's threads: within warps by registers, between warps by shared memory that the module has for it.
 
 use super::Group;
-use crate::machine::{self, Done, shared};
+use crate::machine::{self, Obtained, shared};
 use crate::reduce::Operator;
-use crate::warp::{FULL, Warp};
-use crate::word::Word;
+use crate::warp::Warp;
+use crate::word::{FULL, Word};
 
 impl<const K: usize> Group<'_, K> {
     #[inline(always)]
-    pub(super) fn passed_on<T: Word>(self, value: T, from: usize) -> Done<T> {
+    pub(super) fn passed_on<T: Word>(self, value: T, from: usize) -> Obtained<T> {
         if self.position() == from {
             board::set(0, value);
         }
         machine::barrier();
         let theirs = board::get(0);
         machine::barrier();
-        Done(theirs)
+        Obtained(theirs)
     }
 
     #[inline(always)]
-    pub(super) fn voted(self, vote: bool) -> Done<usize> {
-        Done(machine::count(vote) as usize)
+    pub(super) fn voted(self, vote: bool) -> Obtained<usize> {
+        Obtained(machine::count(vote) as usize)
     }
 
     #[inline(always)]
-    pub(super) fn combined<T: Word>(self, value: T, operator: impl Operator<T>) -> Done<T> {
+    pub(super) fn combined<T: Word>(self, value: T, operator: impl Operator<T>) -> Obtained<T> {
         let warp = self.warp();
         let of_warp = warp.combined(value, operator).wait();
         if self.len() <= FULL {
-            return Done(of_warp);
+            return Obtained(of_warp);
         }
         let warps = self.len().div_ceil(FULL);
-        Done(self.with_totals(&warp, of_warp, || board::combined(warps, operator)))
+        Obtained(self.with_totals(&warp, of_warp, || board::combined(warps, operator)))
     }
 
     #[inline(always)]
-    pub(super) fn scanned<T: Word>(self, value: T, operator: impl Operator<T>) -> Done<T> {
+    pub(super) fn scanned<T: Word>(self, value: T, operator: impl Operator<T>) -> Obtained<T> {
         let warp = self.warp();
         let in_warp = warp.scanned(value, operator).wait();
-        Done(match self.warps_before(&warp, in_warp, operator) {
+        Obtained(match self.warps_before(&warp, in_warp, operator) {
             Some(before) => operator.combine(before, in_warp),
             None => in_warp,
         })
     }
 
     #[inline(always)]
-    pub(super) fn scanned_before<T: Word>(self, value: T, operator: impl Operator<T>) -> Done<T> {
+    pub(super) fn scanned_before<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> Obtained<T> {
         let warp = self.warp();
         let in_warp = warp.scanned(value, operator).wait();
         let warps_before = self.warps_before(&warp, in_warp, operator);
         let (in_warp, is_first) = (warp.before(in_warp), warp.lane() == 0);
-        Done(match warps_before {
+        Obtained(match warps_before {
             None if is_first => operator.identity(),
             None => in_warp,
             Some(before) if is_first => before,

@@ -2,7 +2,7 @@
 
 use super::Group;
 use crate::barrier::Meeting;
-use crate::exchange::{self, Exchange, Passed};
+use crate::exchange::{self, Passed, Passing};
 use crate::reduce::Operator;
 use crate::word::Word;
 
@@ -11,14 +11,14 @@ impl<'g, const K: usize> Group<'g, K> {
         self,
         value: T,
         from: usize,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         self.passes(value.to_bits(), exchange::as_passed, from, T::from_bits)
     }
 
     pub(super) fn voted(
         self,
         vote: bool,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> usize> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> usize> {
         self.passes(vote.into(), exchange::count, 0, |count| count as usize)
     }
 
@@ -26,7 +26,7 @@ impl<'g, const K: usize> Group<'g, K> {
         self,
         value: T,
         operator: impl Operator<T>,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         self.passes(value.to_bits(), exchange::combined_of_group(operator), 0, T::from_bits)
     }
 
@@ -34,7 +34,7 @@ impl<'g, const K: usize> Group<'g, K> {
         self,
         value: T,
         operator: impl Operator<T>,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         let work = exchange::scanned_of_group(operator);
         self.passes(value.to_bits(), work, self.position(), T::from_bits)
     }
@@ -43,7 +43,7 @@ impl<'g, const K: usize> Group<'g, K> {
         self,
         value: T,
         operator: impl Operator<T>,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         let (work, position) = (exchange::scanned_of_group(operator), self.position());
         let take = move |before| match position {
             0 => operator.identity(),
@@ -59,8 +59,8 @@ impl<'g, const K: usize> Group<'g, K> {
         work: W,
         of: usize,
         take: L,
-    ) -> Exchange<'g, W, L> {
-        Exchange { barrier: self.meeting, position: self.position(), bits, work, of, take }
+    ) -> Passing<'g, W, L> {
+        Passing { barrier: self.meeting, position: self.position(), bits, work, of, take }
     }
 }
 

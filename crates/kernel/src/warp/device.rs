@@ -2,24 +2,24 @@
 
 use core::ops::Add;
 
-use super::{FULL, Warp};
-use crate::machine::{Done, warp};
+use super::Warp;
+use crate::machine::{Obtained, warp};
 use crate::reduce::Operator;
-use crate::word::Word;
+use crate::word::{FULL, Word};
 
 impl Warp<'_> {
     #[inline(always)]
-    pub(super) fn shuffled<T: Word>(self, value: T, lane: usize) -> Done<T> {
-        Done(self.exchange(value, lane))
+    pub(super) fn shuffled<T: Word>(self, value: T, lane: usize) -> Obtained<T> {
+        Obtained(self.exchange(value, lane))
     }
 
     #[inline(always)]
-    pub(super) fn voted(self, vote: bool) -> Done<u32> {
-        Done(warp::ballot(vote, self.mask()))
+    pub(super) fn voted(self, vote: bool) -> Obtained<u32> {
+        Obtained(warp::ballot(vote, self.mask()))
     }
 
     #[inline(always)]
-    pub(super) fn added<T: Word + Add<Output = T>>(self, value: T) -> Done<T> {
+    pub(super) fn added<T: Word + Add<Output = T>>(self, value: T) -> Obtained<T> {
         let (mut sum, mut step, len) = (value, FULL / 2, self.len());
         while step > 0 {
             let other = self.lane() + step;
@@ -29,12 +29,12 @@ impl Warp<'_> {
             }
             step /= 2;
         }
-        Done(self.exchange(sum, 0))
+        Obtained(self.exchange(sum, 0))
     }
 
     /// Of neighbours, and then of these: what the first thread has is all.
     #[inline(always)]
-    pub(crate) fn combined<T: Word>(self, value: T, operator: impl Operator<T>) -> Done<T> {
+    pub(crate) fn combined<T: Word>(self, value: T, operator: impl Operator<T>) -> Obtained<T> {
         let (mut combined, mut step, len) = (value, 1, self.len());
         while step < FULL {
             let other = self.lane() + step;
@@ -44,12 +44,12 @@ impl Warp<'_> {
             }
             step *= 2;
         }
-        Done(self.exchange(combined, 0))
+        Obtained(self.exchange(combined, 0))
     }
 
     /// What each has so far behind what the one a step before it has, for steps that double.
     #[inline(always)]
-    pub(crate) fn scanned<T: Word>(self, value: T, operator: impl Operator<T>) -> Done<T> {
+    pub(crate) fn scanned<T: Word>(self, value: T, operator: impl Operator<T>) -> Obtained<T> {
         let (mut combined, mut step, lane) = (value, 1, self.lane());
         while step < FULL {
             let theirs = self.exchange(combined, lane.saturating_sub(step));
@@ -58,13 +58,17 @@ impl Warp<'_> {
             }
             step *= 2;
         }
-        Done(combined)
+        Obtained(combined)
     }
 
     #[inline(always)]
-    pub(super) fn scanned_before<T: Word>(self, value: T, operator: impl Operator<T>) -> Done<T> {
+    pub(super) fn scanned_before<T: Word>(
+        self,
+        value: T,
+        operator: impl Operator<T>,
+    ) -> Obtained<T> {
         let before = self.before(self.scanned(value, operator).wait());
-        Done(if self.lane() == 0 { operator.identity() } else { before })
+        Obtained(if self.lane() == 0 { operator.identity() } else { before })
     }
 
     /// What the thread before this one passes; for the first one, what it passes itself.

@@ -3,7 +3,7 @@
 use core::ops::Add;
 
 use super::Warp;
-use crate::exchange::{self, Exchange, Passed};
+use crate::exchange::{self, Passed, Passing};
 use crate::reduce::Operator;
 use crate::word::Word;
 
@@ -12,21 +12,21 @@ impl<'g> Warp<'g> {
         self,
         value: T,
         lane: usize,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         self.passes(value.to_bits(), exchange::as_passed, self.first() + lane, T::from_bits)
     }
 
     pub(super) fn voted(
         self,
         vote: bool,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> u32> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> u32> {
         self.passes(vote.into(), exchange::votes, self.position, |votes| votes as u32)
     }
 
     pub(super) fn added<T: Word + Add<Output = T>>(
         self,
         value: T,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         self.passes(value.to_bits(), exchange::sums::<T>, self.position, T::from_bits)
     }
 
@@ -34,7 +34,7 @@ impl<'g> Warp<'g> {
         self,
         value: T,
         operator: impl Operator<T>,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         let work = exchange::combined(operator);
         self.passes(value.to_bits(), work, self.position, T::from_bits)
     }
@@ -43,7 +43,7 @@ impl<'g> Warp<'g> {
         self,
         value: T,
         operator: impl Operator<T>,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         let work = exchange::scanned(operator);
         self.passes(value.to_bits(), work, self.position, T::from_bits)
     }
@@ -52,7 +52,7 @@ impl<'g> Warp<'g> {
         self,
         value: T,
         operator: impl Operator<T>,
-    ) -> Exchange<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
+    ) -> Passing<'g, impl FnOnce(Passed<'_>), impl FnOnce(u64) -> T> {
         let (work, is_first) = (exchange::scanned(operator), self.lane() == 0);
         let take = move |before| if is_first { operator.identity() } else { T::from_bits(before) };
         self.passes(value.to_bits(), work, self.position.saturating_sub(1), take)
@@ -65,8 +65,8 @@ impl<'g> Warp<'g> {
         work: W,
         of: usize,
         take: L,
-    ) -> Exchange<'g, W, L> {
-        Exchange { barrier: self.meeting, position: self.position, bits, work, of, take }
+    ) -> Passing<'g, W, L> {
+        Passing { barrier: self.meeting, position: self.position, bits, work, of, take }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The node's part in what functions of collective tasks say to each other: it carries their
 //! letters, and finds out when nodes do not say the same.
 
+use std::sync::Arc;
+
 use celerity_cdag::NodeId;
 use celerity_tdag::{CollectiveGroup, Task, TaskId};
 
@@ -40,14 +42,13 @@ impl Peers {
         &self,
         from: NodeId,
         taken: Result<(), Objection>,
-        described: &dyn Fn(TaskId) -> String,
     ) -> Result<(), RunError> {
         taken.map_err(|objection| match objection {
             Objection::Malformed => {
                 let what = "a letter of a collective task is spoiled".to_owned();
                 self.broken(CommunicationError::Malformed { from, what })
             }
-            Objection::Unexpected { task, error } => self.misunderstood(described(task), error),
+            Objection::Unexpected { task, error } => self.misunderstood(task, error),
         })
     }
 
@@ -55,9 +56,9 @@ impl Peers {
     ///
     /// # Errors
     /// If they have not.
-    pub(in crate::node) fn conversation_over(&self, task: &Task) -> Result<(), RunError> {
+    pub(in crate::node) fn conversation_over(&self, task: &Arc<Task>) -> Result<(), RunError> {
         let Some(group) = task.work.group() else { return Ok(()) };
-        let ended = self.exchange.ended(group, task.id);
+        let ended = self.exchange.ended(group, task);
         ended.map_err(|error| self.misunderstood(task.to_string(), error))
     }
 

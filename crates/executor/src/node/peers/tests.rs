@@ -30,10 +30,7 @@ fn two() -> [Peers; 2] {
 /// All that an end hears now.
 fn heard(peers: &mut Peers) -> Vec<Result<Heard, RunError>> {
     let events: Vec<_> = std::iter::from_fn(|| peers.poll()).collect();
-    events
-        .into_iter()
-        .map(|event| peers.hear(event, Time::START, &|task| task.to_string()))
-        .collect()
+    events.into_iter().map(|event| peers.hear(event, Time::START)).collect()
 }
 
 const EXTENT: Box3 = Box3::UNIT;
