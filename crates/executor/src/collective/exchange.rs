@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
@@ -29,8 +29,8 @@ pub(crate) struct Correspondence {
 struct State {
     outgoing: VecDeque<(NodeId, Vec<u8>)>,
     incoming: BTreeMap<TaskId, Mail>,
-    /// The newest task of each group that is over here. Older ones of the group are, too.
-    over: BTreeMap<u16, Arc<Task>>,
+    /// The newest task of each group that is over here, and what messages call it. Older ones of the group are over, too.
+    over: BTreeMap<u16, (TaskId, String)>,
     has_ended: bool,
 }
 
@@ -101,13 +101,12 @@ impl Correspondence {
     fn arrived(&self, from: NodeId, piece: &Piece<'_>) -> Result<(), Objection> {
         let Address { kind, group, task, step, operation } = piece.address;
         let mut state = lock(&self.state);
-        if let Some(newest) = state.over.get(&group).filter(|newest| task <= newest.id) {
+        if let Some((newest, called)) = state.over.get(&group).filter(|over| task <= over.0) {
             return match kind {
                 Kind::Part => {
                     let there = CollectiveOperation::of(operation);
                     let error = CollectiveError::Unanswered { node: from, there };
-                    let is_newest = task == newest.id;
-                    let task = if is_newest { newest.to_string() } else { task.to_string() };
+                    let task = if task == *newest { called.clone() } else { task.to_string() };
                     Err(Objection::Unexpected { task, error })
                 }
                 Kind::Question => {
@@ -146,13 +145,9 @@ impl Correspondence {
     ///
     /// # Errors
     /// If it has not done all that it has done on another node.
-    pub(crate) fn ended(
-        &self,
-        group: CollectiveGroup,
-        task: &Arc<Task>,
-    ) -> Result<(), CollectiveError> {
+    pub(crate) fn ended(&self, group: CollectiveGroup, task: &Task) -> Result<(), CollectiveError> {
         let mut state = lock(&self.state);
-        state.over.insert(group.number(), task.clone());
+        state.over.insert(group.number(), (task.id, task.to_string()));
         let Some(mail) = state.incoming.remove(&task.id) else { return Ok(()) };
         for (asks, address) in mail.questions {
             self.answer(&mut state, asks, address);
@@ -272,8 +267,8 @@ mod tests {
     const TASK: TaskId = TaskId::from_index(5);
     const FROM: NodeId = NodeId::from_index(1);
 
-    fn task() -> Arc<Task> {
-        Arc::new(Task {
+    fn task() -> Task {
+        Task {
             id: TASK,
             name: "talk".into(),
             work: Work::HostOnce { node: 0 },
@@ -282,7 +277,7 @@ mod tests {
             conflicts: Conflicts::default(),
             location: None,
             forward: None,
-        })
+        }
     }
 
     fn address(kind: Kind, step: u32) -> Address {

@@ -1,8 +1,6 @@
 //! The node's part in what functions of collective tasks say to each other: it carries their
 //! letters, and finds out when nodes do not say the same.
 
-use std::sync::Arc;
-
 use celerity_cdag::NodeId;
 use celerity_tdag::{CollectiveGroup, Task, TaskId};
 
@@ -56,7 +54,7 @@ impl Peers {
     ///
     /// # Errors
     /// If they have not.
-    pub(in crate::node) fn conversation_over(&self, task: &Arc<Task>) -> Result<(), RunError> {
+    pub(in crate::node) fn conversation_over(&self, task: &Task) -> Result<(), RunError> {
         let Some(group) = task.work.group() else { return Ok(()) };
         let ended = self.exchange.ended(group, task);
         ended.map_err(|error| self.misunderstood(task.to_string(), error))
