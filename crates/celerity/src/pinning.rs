@@ -15,7 +15,7 @@ pub enum Pinning {
     /// share of those that the processes on its host may use. Nothing is pinned if
     /// there are fewer cores than processes.
     Auto,
-    /// On these cores of each host, by number. If there are several processes on a
+    /// On these cores of each host, by number, each once. If there are several processes on a
     /// host, each gets as many of them as the others, in order. Of a process's
     /// cores, the first two are for its executor and its scheduler (the first, if
     /// it has several nodes), and the others for kernels.
@@ -39,9 +39,17 @@ impl Pinning {
             Self::Cores(cores) if cores.len() < of => {
                 Err(ConfigError::TooFewCores { cores: cores.len(), processes: of })
             }
-            Self::Cores(cores) => Ok(share(cores, process, of)),
+            Self::Cores(cores) => match repeated(cores) {
+                Some(core) => Err(ConfigError::RepeatedCore { core }),
+                None => Ok(share(cores, process, of)),
+            },
         }
     }
+}
+
+/// A core that is listed before, if there is one.
+pub(crate) fn repeated(cores: &[usize]) -> Option<usize> {
+    (1..cores.len()).find(|&nth| cores[..nth].contains(&cores[nth])).map(|nth| cores[nth])
 }
 
 fn share(cores: &[usize], process: usize, of: usize) -> Vec<usize> {
@@ -72,6 +80,8 @@ mod tests {
     fn a_list_is_cut_in_equal_parts() {
         let list = Pinning::Cores(vec![6, 4, 2, 0, 1]);
         assert_eq!(list.cores((1, 2), &ALL, 8), Ok(vec![2, 0]));
+        let twice = Pinning::Cores(vec![1, 0, 1]);
+        assert_eq!(twice.cores((0, 1), &ALL, 8), Err(ConfigError::RepeatedCore { core: 1 }));
         let error = list.cores((0, 6), &ALL, 8).unwrap_err();
         assert_eq!(error, ConfigError::TooFewCores { cores: 5, processes: 6 });
     }

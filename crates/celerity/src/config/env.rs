@@ -14,7 +14,7 @@ use super::platform::Platform;
 use crate::error::ConfigError;
 use crate::graphs::Format;
 use crate::log::LogLevel;
-use crate::pinning::Pinning;
+use crate::pinning::{Pinning, repeated};
 
 /// A variable: its name, what its values are, and what a value does. The setter
 /// returns `None` for a value that means nothing.
@@ -334,8 +334,7 @@ fn pinning(value: &str) -> Option<Pinning> {
             let list = list.strip_suffix(',').unwrap_or(list);
             let cores: Vec<usize> =
                 list.split(',').map(|core| core.trim().parse().ok()).collect::<Option<_>>()?;
-            let repeats = (1..cores.len()).any(|nth| cores[..nth].contains(&cores[nth]));
-            (!repeats).then_some(Pinning::Cores(cores))
+            repeated(&cores).is_none().then_some(Pinning::Cores(cores))
         }
     }
 }

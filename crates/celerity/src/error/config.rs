@@ -59,8 +59,8 @@ pub enum ConfigError {
     },
     /// Fewer cores were listed than there are processes on the host.
     #[error(
-        "threads are to be pinned to {} (CELERITY_THREAD_PINNING or `Config::pinning`), but \
-         {processes} processes of this host share them: list at least one for each",
+        "threads are to be pinned to {} (CELERITY_THREAD_PINNING or `Config::pinning`), but this \
+         host has {processes} of the run's processes: list at least one for each",
         Count(*cores, "core")
     )]
     TooFewCores {
@@ -68,6 +68,15 @@ pub enum ConfigError {
         cores: usize,
         /// How many processes there are.
         processes: usize,
+    },
+    /// A core was listed twice.
+    #[error(
+        "threads are to be pinned to core {core} twice (CELERITY_THREAD_PINNING or \
+         `Config::pinning`): list each core once"
+    )]
+    RepeatedCore {
+        /// The core.
+        core: usize,
     },
     /// Nodes in one process were asked for, but a launcher makes processes.
     #[error(
