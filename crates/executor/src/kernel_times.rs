@@ -116,13 +116,11 @@ impl fmt::Display for KernelTimes {
 /// A task's name as it stands in the table: in one line, and no longer than leaves room for what was measured.
 fn title(name: &str) -> String {
     const LONGEST: usize = 48;
-    let shown = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
-    let mut title: String = name.chars().take(LONGEST).map(shown).collect();
-    if name.chars().nth(LONGEST).is_some() {
-        title.pop();
-        title.push('…');
+    let shown = name.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter });
+    match name.chars().nth(LONGEST) {
+        None => shown.collect(),
+        Some(_) => shown.take(LONGEST - 1).chain(['…']).collect(),
     }
-    title
 }
 
 fn row(f: &mut fmt::Formatter<'_>, width: usize, name: &str, columns: [String; 6]) -> fmt::Result {

@@ -5,34 +5,32 @@
 use core::arch::asm;
 use core::mem::{MaybeUninit, transmute_copy};
 
+/// Where a variable begins that `module!` declares.
+macro_rules! address_of {
+    ($variable:literal) => {{
+        let address: u32;
+        // SAFETY: it is there, and its address is all that is asked for.
+        unsafe {
+            asm!(
+                concat!("mov.u32 {address}, ", $variable, ";"),
+                address = out(reg32) address,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+
 /// Where the launch's dynamic shared memory begins.
 #[inline(always)]
 pub(crate) fn base() -> u32 {
-    let address: u32;
-    // SAFETY: the address of a variable that `module!` declares.
-    unsafe {
-        asm!(
-            "mov.u32 {address}, celerity_local;",
-            address = out(reg32) address,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    address
+    address_of!("celerity_local")
 }
 
 /// Where the memory begins in which the warps of a block exchange values: 256 bytes.
 #[inline(always)]
 pub(crate) fn group() -> u32 {
-    let address: u32;
-    // SAFETY: as above.
-    unsafe {
-        asm!(
-            "mov.u32 {address}, celerity_group;",
-            address = out(reg32) address,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    address
+    address_of!("celerity_group")
 }
 
 /// Bytes that are moved at once, for values of `size` bytes that lie behind one
