@@ -110,7 +110,7 @@ fn chain(tasks: usize) -> Vec<Vec<SchedulerMessage>> {
     });
     let buffer = info.id;
     let mut first = Vec::new();
-    scheduler.submit(Submission::Buffer { info, element_type: 0, data: None }, &mut first);
+    scheduler.submit(Submission::Buffer { info, element_type: "", data: None }, &mut first);
     let mut orders = vec![first];
     for index in 0..tasks {
         let mode = if index == 0 { AccessMode::Write } else { AccessMode::ReadWrite };

@@ -1,6 +1,7 @@
 //! Buffer handles. A buffer is a name for elements; where they are, and whether
 //! they are anywhere yet, is the runtime's business.
 
+use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -80,7 +81,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         range: [usize; D],
     ) -> Self {
         let new = description::<T, D>(range, false);
-        let id = frontend.create_typed_buffer(new, element_type::<T>(), None);
+        let id = frontend.create_typed_buffer(new, type_name::<T>(), None);
         Self::from_id((frontend, log_level), id, range)
     }
 
@@ -95,7 +96,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
             return Err(Error::HostDataLength { range: range.to_vec(), expected, actual });
         }
         let (new, data) = (description::<T, D>(range, true), HostData::new(data));
-        let id = frontend.create_typed_buffer(new, element_type::<T>(), Some(data));
+        let id = frontend.create_typed_buffer(new, type_name::<T>(), Some(data));
         Ok(Self::from_id((frontend, log_level), id, range))
     }
 
@@ -252,13 +253,6 @@ impl Drop for BufferHandle {
 /// Does not compile for elements without bytes.
 pub(crate) const fn check_element<T>() {
     assert!(size_of::<T>() > 0, "a buffer's elements have at least one byte");
-}
-
-/// What stands for a type on all nodes, which run one program: a hash of its name (FNV-1a).
-fn element_type<T>() -> u64 {
-    std::any::type_name::<T>().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 fn description<T: Element, const D: usize>(range: [usize; D], host_initialized: bool) -> NewBuffer {

@@ -207,18 +207,18 @@ impl NodeFrontend {
     /// If `data` is there and `new.host_initialized` is not set, or the other
     /// way round, or if it is not aligned as `new` says.
     pub fn create_buffer(&self, new: NewBuffer, data: Option<HostData>) -> BufferId {
-        self.create_typed_buffer(new, 0, data)
+        self.create_typed_buffer(new, "", data)
     }
 
-    /// As [`create_buffer`](Self::create_buffer), for elements of a type that `element_type` stands for: a hash of its name, say.
-    /// Nodes that say different ones do not make the same program, though sizes be the same.
+    /// As [`create_buffer`](Self::create_buffer), for elements of a type that is called so. Nodes that say
+    /// different ones do not make the same program, though sizes be the same.
     ///
     /// # Panics
     /// As [`create_buffer`](Self::create_buffer).
     pub fn create_typed_buffer(
         &self,
         new: NewBuffer,
-        element_type: u64,
+        element_type: &'static str,
         mut data: Option<HostData>,
     ) -> BufferId {
         assert_eq!(new.host_initialized, data.is_some(), "initial data comes with its flag");

@@ -46,8 +46,8 @@ pub enum SchedulerMessage {
     Buffer {
         /// Its description.
         info: Arc<BufferInfo>,
-        /// What stands for the type of its elements.
-        element_type: u64,
+        /// What the type of its elements is called.
+        element_type: &'static str,
         /// Its initial contents.
         initial: Option<(Placement, HostData)>,
     },
@@ -298,7 +298,7 @@ mod tests {
     fn who_panics_is_to_blame() {
         let mut with_buffer = scheduler();
         with_buffer.submit(
-            Submission::Buffer { info: buffer(), element_type: 0, data: None },
+            Submission::Buffer { info: buffer(), element_type: "", data: None },
             &mut Vec::new(),
         );
         let broken = UserMapper::new(|_: &MapperInput| -> Region { panic!("no such part") });

@@ -17,8 +17,8 @@ pub enum Submission {
     Buffer {
         /// Its description.
         info: Arc<BufferInfo>,
-        /// What stands for the type of its elements on all nodes, beside their size; 0 if nobody says.
-        element_type: u64,
+        /// What the type of its elements is called on all nodes; nothing if their size says enough.
+        element_type: &'static str,
         /// Its initial contents; present exactly if the description says so.
         data: Option<HostData>,
     },

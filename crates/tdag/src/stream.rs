@@ -51,9 +51,10 @@ impl StreamHash {
         self.extent(&info.extent);
     }
 
-    /// Adds what stands for the type of a new buffer's elements.
-    pub fn element_type(&mut self, code: u64) {
-        self.words(&[11, code]);
+    /// Adds what the type of a new buffer's elements is called.
+    pub fn element_type(&mut self, name: &str) {
+        self.word(11);
+        self.text(name);
     }
 
     /// Adds a new host object. When one ends is left out: its last handle may be with a task, and

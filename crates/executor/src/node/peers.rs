@@ -203,7 +203,7 @@ impl Peers {
 
     /// The program has created a buffer; `contents` is a hash of what it starts with, if that is
     /// to be compared.
-    pub(super) fn buffer(&mut self, info: &BufferInfo, element_type: u64, contents: Option<u64>) {
+    pub(super) fn buffer(&mut self, info: &BufferInfo, element_type: &str, contents: Option<u64>) {
         self.stream.buffer((info, element_type), contents, &mut self.notes);
         self.send_notes();
     }

@@ -133,7 +133,7 @@ impl TaskStream {
     /// is a hash of what it starts with, if that is to be compared.
     pub(super) fn buffer(
         &mut self,
-        (info, element_type): (&BufferInfo, u64),
+        (info, element_type): (&BufferInfo, &str),
         contents: Option<u64>,
         out: &mut Vec<Outgoing>,
     ) {
@@ -580,7 +580,7 @@ mod tests {
         for (stream, program) in streams.iter_mut().zip(programs) {
             let mut out = Vec::new();
             for (index, contents) in (0..).zip(program) {
-                stream.buffer((&buffer(index, 8), 0), *contents, &mut out);
+                stream.buffer((&buffer(index, 8), ""), *contents, &mut out);
             }
             stream.task(&shutdown(0), 0, &mut out);
             stream.compare_contents().unwrap();
@@ -622,7 +622,7 @@ mod tests {
     fn what_is_said_of_a_buffer_that_is_not_there_yet_waits_for_it() {
         let claim = |streams: &mut [TaskStream; 2], contents| {
             let mut out = Vec::new();
-            streams[0].buffer((&buffer(0, 8), 0), Some(contents), &mut out);
+            streams[0].buffer((&buffer(0, 8), ""), Some(contents), &mut out);
             streams[0].task(&shutdown(0), 0, &mut out);
             let note = &out[0].note;
             assert_eq!(streams[1].noted(node(0), note, &mut Vec::new()), Ok(()));
@@ -632,7 +632,7 @@ mod tests {
             let mut streams = streams();
             claim(&mut streams, contents);
             let mut new = buffer(0, elements);
-            streams[1].buffer((&new, 0), Some(1), &mut Vec::new());
+            streams[1].buffer((&new, ""), Some(1), &mut Vec::new());
             new.name = "u".into();
             streams[1].renamed(&new);
             streams[1].task(&shutdown(0), 0, &mut Vec::new());

@@ -77,7 +77,7 @@ fn submit_program(machine: &mut NodeMachine) -> (Sender<()>, Receiver<()>) {
         host_initialized: false,
     });
     let buffer = info.id;
-    machine.submit(Submission::Buffer { info, element_type: 0, data: None });
+    machine.submit(Submission::Buffer { info, element_type: "", data: None });
     let accesses = [(AccessMode::Write, Mapper::OneToOne), (AccessMode::Read, Mapper::All)];
     for (mode, mapper) in accesses {
         let work = Work::Device(IndexSpace::new(1, extent));

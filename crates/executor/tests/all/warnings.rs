@@ -138,7 +138,7 @@ impl Alone {
             host_initialized: false,
         });
         let buffer = info.id;
-        self.machine.submit(Submission::Buffer { info, element_type: 0, data: None });
+        self.machine.submit(Submission::Buffer { info, element_type: "", data: None });
         buffer
     }
 

@@ -212,7 +212,7 @@ impl<'a> User<'a> {
         self.created += 1;
         let info = self.graph.create_buffer(spec.to_new_buffer());
         self.forwards.create_buffer(&info);
-        machine.submit(Submission::Buffer { info, element_type: 0, data });
+        machine.submit(Submission::Buffer { info, element_type: "", data });
     }
 
     fn submit(
