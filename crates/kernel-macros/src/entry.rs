@@ -207,11 +207,7 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
     let end = reductions().map(|(view, Names { tile, .. })| {
         let ty = view.with_lifetime(&static_lifetime);
         // SAFETY: as above; the threads have met.
-        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, __lanes, &__team) };)
-    });
-    let turn = reductions().map(|(view, Names { tile, .. })| {
-        let ty = view.with_lifetime(&static_lifetime);
-        quote!(<#ty as ::celerity_kernel::InTile>::turn(&#tile);)
+        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, &__team) };)
     });
     let run = match kernel.form {
         Form::Group => {
@@ -219,7 +215,7 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
             quote!(::celerity_kernel::device::run_tile_groups::<__DIMS>(&__launch, &__tile, #call))
         }
         Form::Item | Form::Row => {
-            let call = inlined(&quote!(__place), &quote!({ #body #(#turn)* }));
+            let call = inlined(&quote!(__place), &body);
             let bordered = kernel.views.list.iter().zip(traits).filter(|(view, _)| !view.reduces);
             let bordered = bordered.map(|(_, view)| view);
             quote!(::celerity_kernel::device::run_tile::<__DIMS>(
@@ -235,7 +231,7 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
         );
         #(#begin)*
         ::celerity_kernel::Team::meet(&__team);
-        let __lanes = #run;
+        #run;
         ::celerity_kernel::Team::meet(&__team);
         #(#end)*
     }

@@ -33,7 +33,7 @@ pub use describe::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use excerpt::ModuleOutline;
-pub use geometry::{Geometry, GroupError, block_within, check_groups, is_block};
+pub use geometry::{Geometry, GroupError, MOST_THREADS, block_within, check_groups, is_block};
 pub use halves::halves;
 pub use launch_error::LaunchError;
 pub use local::{LocalParameter, local_offset, slices_bytes};
@@ -47,7 +47,7 @@ pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries, gains_by_stacks};
 pub use record::{DevicePanic, PanicRecord};
 pub use sides::{PartSide, PartSides};
-pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
+pub use tiles::{LANES, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned
 /// for it: 16 bytes of `f32`, which is what a thread can load in one instruction.

@@ -88,8 +88,8 @@ pub use plain::PlainData;
 #[doc(hidden)]
 pub use plain::derived;
 pub use reduce::{
-    Accumulators, And, ArgMax, ArgMin, ArrayReducer, InTile, Lanes, Located, Max, Min, Number,
-    Operator, Or, Product, Reducer, Reduction, Sum, Team, Xor,
+    Accumulator, And, ArgMax, ArgMin, ArrayReducer, InTile, Located, Max, Min, Number, Operator,
+    Or, Product, Reducer, Reduction, Sum, Team, Xor,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use region::RegionView;

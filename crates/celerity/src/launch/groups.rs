@@ -13,7 +13,6 @@ use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, GroupBarrier, Item, LocalMemory, NdItem, Row};
 use celerity_regions::Box3;
 
-use super::compiled::tiles;
 use super::fibers::{FiberRounds, STACK, side_by_side};
 use super::grain::Grain;
 use super::meeting::Divergence;
@@ -52,7 +51,7 @@ where
             let run = |bound: &A::Bound<'_>, interior: &_, tile: &_| {
                 self.run_groups(self.groups_of(tile), bound, interior);
             };
-            let lanes = tiles(tiling).lanes();
+            let lanes = self.group.iter().product();
             let how = (tiling, self.grain);
             // SAFETY: passed on.
             return unsafe { self.launch.spread_tiles(how, lanes, chunk, memory, run) };

@@ -6,7 +6,7 @@ use core::fmt;
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{ALIGNMENT, LocalParameter, local_offset};
 use super::place::{Edges, Traversal};
-use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
+use super::tiles::{LANES, TileBlock};
 use super::{RUN, STACK};
 use crate::plain::Scalar;
 
@@ -286,8 +286,8 @@ pub const fn slices_begin(form: Form, local: &[LocalParameter], views: &[ViewPar
 /// As [`Description::scratch_bytes`].
 const fn scratch_bytes(form: Form, views: &[ViewParameter]) -> usize {
     let values = match form {
-        Form::Group => LANES,
-        Form::Item | Form::Row => LANES / LANES_PER_THREAD,
+        Form::Group => super::MOST_THREADS as usize,
+        Form::Item | Form::Row => LANES,
     };
     let (mut largest, mut view) = (0, 0);
     while view < views.len() {

@@ -30,7 +30,7 @@ const MANY_THREADS: u64 = 1 << 21;
 const STEPS_OF_MANY: u64 = 4;
 
 /// The most threads of a block, and of those along z.
-const MOST_THREADS: u64 = 1024;
+pub const MOST_THREADS: u64 = 1024;
 const MOST_DEPTH: u64 = 64;
 
 /// Whether launches of kernels over items and rows can be [asked for](super::Chunk::block) blocks of so many

@@ -130,7 +130,7 @@ fn tile_geometry(
             .map_err(|error| LaunchError::Groups { group, error })?;
         along_axes(kernel.dims, words(group))
     } else {
-        [tiles.threads(), 1, 1]
+        [chunk.tiles.map_or(1, |tiles| tiles.lanes()) as u64, 1, 1]
     };
     let blocks: u64 = tiles.chunk.iter().product();
     let threads = [blocks * block[0], block[1], block[2]];
@@ -609,15 +609,15 @@ mod tests {
         let (mut bytes, item) = (Vec::new(), kernel(Form::Item, VIEWS));
         let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
         let shape = write_parameters(&item, 0, &chunk, &accesses, &mut append).unwrap();
-        // 64 accumulators of a tile, four of a thread; room for values of 256 threads.
-        assert_eq!((shape.grid, shape.block), ([4, 1, 1], [16, 1, 1]));
+        // 64 accumulators of a tile; room for values of 256 threads.
+        assert_eq!((shape.grid, shape.block), ([4, 1, 1], [64, 1, 1]));
         assert_eq!((item.scratch_bytes(), shape.shared_bytes), (1024, 1024 + 400));
-        assert_eq!(bytes.len(), 128 + 88 + 3 * 192);
+        assert_eq!(bytes.len(), 128 + 80 + 3 * 192);
         let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
         // The chunk begins with tile [1, 2] of 8 × 8.
-        assert_eq!((word(128 + 72), word(128 + 80)), (10, 64));
+        assert_eq!(word(128 + 72), 10);
         let array = |nth: usize| {
-            let block = 128 + 88 + 192 * nth + 8;
+            let block = 128 + 80 + 192 * nth + 8;
             (word(block + 32), (word(block + 176) >> 32) as u32)
         };
         assert_eq!(array(1), (100, 1024));

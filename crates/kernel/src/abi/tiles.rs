@@ -3,20 +3,19 @@
 //!
 //! A tile has [`lanes`](Tiles::lanes) accumulators. Item `p` of a tile, row-major, is combined into
 //! accumulator `p` modulo their number; then halves are combined until one is left, accumulator `i`
-//! with `i + n / 2`. Of 1,024 accumulators a block has 256 threads, each with four in its registers.
+//! with `i + n / 2`. A block has a thread for each, which keeps it in a register.
 
 use super::blocks::{LaunchBlock, first};
 use super::place::{Inside, Place, Seat, Thread};
 
-/// Accumulators of a tile, at most.
-pub const LANES: usize = 1024;
-
-/// Accumulators of a thread. The first two halvings are its own.
-pub const LANES_PER_THREAD: usize = 4;
+/// Accumulators of a tile, at most: threads of a block of a GPU, and few enough that those of several
+/// reductions stay in the first-level cache of a CPU, and that to clear and to combine them is little beside
+/// the items of a tile.
+pub const LANES: usize = 256;
 
 /// Items that a thread takes at once, where there are so many: their loads are on their way
-/// together.
-const BATCH: usize = 8;
+/// together. All there is of a tile of 1,024 items is the smaller number of each thread's.
+const BATCHES: [u32; 2] = [8, 4];
 
 /// How the index space of a kernel that reduces is cut into tiles. In three dimensions, as
 /// [`Chunk`](super::Chunk).
@@ -45,11 +44,9 @@ pub struct TileBlock {
     pub strides: [u64; 3],
     /// The number of the chunk's first tile among all.
     pub first: u64,
-    /// Accumulators of a tile: a power of two.
-    pub lanes: u64,
 }
 
-const _: () = assert!(size_of::<TileBlock>() == 88 && align_of::<TileBlock>() == 8);
+const _: () = assert!(size_of::<TileBlock>() == 80 && align_of::<TileBlock>() == 8);
 
 /// The tile of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +59,6 @@ pub struct TileSeat<const K: usize> {
     pub from: [usize; K],
     /// Its items in each dimension.
     pub range: [u32; K],
-    /// Accumulators of a tile.
-    pub lanes: u32,
 }
 
 impl Tiles {
@@ -108,7 +103,7 @@ impl Tiles {
         }
         let chunk = core::array::from_fn(|dim| range[dim].div_ceil(self.tile[dim]) as u64);
         let tile = self.tile.map(|size| size as u64);
-        Some(TileBlock { tile, chunk, strides, first, lanes: self.lanes() as u64 })
+        Some(TileBlock { tile, chunk, strides, first })
     }
 }
 
@@ -116,16 +111,11 @@ impl TileBlock {
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
-        let Self { tile, chunk, strides, first, lanes } = *self;
+        let Self { tile, chunk, strides, first } = *self;
         let mut bytes = [0; size_of::<Self>()];
         super::blocks::put(&mut bytes, [tile, chunk, strides].as_flattened());
-        super::blocks::put(&mut bytes[72..], &[first, lanes]);
+        super::blocks::put(&mut bytes[72..], &[first]);
         bytes
-    }
-
-    /// Threads of a block of a kernel over items.
-    pub(super) fn threads(&self) -> u64 {
-        (self.lanes / LANES_PER_THREAD as u64).max(1)
     }
 
     /// The tile that a block computes.
@@ -142,7 +132,7 @@ impl TileBlock {
             range[dim] = self.tile[dim].min(launch.range[dim] - from) as u32;
         }
         let min = core::array::from_fn(|dim| launch.offset[dim] as usize + start[dim]);
-        TileSeat { number, min, from: start, range, lanes: self.lanes as u32 }
+        TileSeat { number, min, from: start, range }
     }
 }
 
@@ -193,9 +183,8 @@ fn delinearize<const K: usize>(mut position: u32, range: [u32; K]) -> [u32; K] {
     at
 }
 
-/// Calls `call` for the items of a tile that one of its threads takes, and returns how many these
-/// are. The thread's `i`-th item is for its accumulator `j = i % 4`, which is accumulator
-/// `thread + threads · j` of the tile. `bordered`: whether there is a neighbourhood.
+/// Calls `call` for the items of a tile that one of its threads takes. `bordered`: whether there is a
+/// neighbourhood.
 #[inline(always)]
 pub fn visit_tile<const K: usize>(
     launch: &LaunchBlock,
@@ -203,36 +192,33 @@ pub fn visit_tile<const K: usize>(
     (thread, threads): (u32, u32),
     bordered: bool,
     mut call: impl FnMut(Place<K>),
-) -> u32 {
+) {
     let mut walk = Walk::new(tile.range, thread, threads);
-    let mut taken = 0;
     let mut take = || {
         let at = core::array::from_fn(|dim| tile.from[dim] + walk.at[dim] as usize);
         let is_inner = !bordered || launch.is_inner(at);
         let inside = if is_inner { Inside::All } else { Inside::Unknown };
         call(Place { inside, ..Place::single(launch, at) });
         walk.advance();
-        taken += 1;
     };
     let (items, mut position) = (tile.items(), thread);
-    while position + (BATCH as u32 - 1) * threads < items {
-        for _ in 0..BATCH {
+    let [many, some] = BATCHES;
+    while position + (many - 1) * threads < items {
+        for _ in 0..many {
             take();
         }
-        position += BATCH as u32 * threads;
+        position += many * threads;
     }
-    // All there is of a tile with an item for each accumulator.
-    if position + (LANES_PER_THREAD as u32 - 1) * threads < items {
-        for _ in 0..LANES_PER_THREAD {
+    if position + (some - 1) * threads < items {
+        for _ in 0..some {
             take();
         }
-        position += LANES_PER_THREAD as u32 * threads;
+        position += some * threads;
     }
     while position < items {
         take();
         position += threads;
     }
-    taken
 }
 
 /// Calls `call` for the items of a tile that one of its threads takes, where blocks are groups: one
@@ -288,15 +274,11 @@ mod tests {
         let mut visited = Vec::new();
         for number in 0..block.chunk.iter().product::<u64>() {
             let seat = block.seat::<K>(&launch, number as u32);
-            let threads = block.threads() as u32;
+            let threads = tiles.lanes() as u32;
             for thread in 0..threads {
-                let mut turns = 0;
-                let taken = visit_tile(&launch, &seat, (thread, threads), false, |place| {
-                    let lane = thread as usize + threads as usize * (turns % LANES_PER_THREAD);
-                    visited.push((seat.number, place.start, lane));
-                    turns += 1;
+                visit_tile(&launch, &seat, (thread, threads), false, |place| {
+                    visited.push((seat.number, place.start, thread as usize));
                 });
-                assert_eq!(taken as usize, turns);
             }
         }
         visited.sort_unstable();
@@ -416,13 +398,7 @@ mod tests {
 
     #[test]
     fn bytes_follow_the_layout_of_the_tile_block() {
-        let block = TileBlock {
-            tile: [1, 2, 3],
-            chunk: [4, 5, 6],
-            strides: [7, 8, 9],
-            first: 10,
-            lanes: 11,
-        };
+        let block = TileBlock { tile: [1, 2, 3], chunk: [4, 5, 6], strides: [7, 8, 9], first: 10 };
         for (index, word) in block.to_bytes().chunks_exact(8).enumerate() {
             assert_eq!(word, (index as u64 + 1).to_ne_bytes());
         }

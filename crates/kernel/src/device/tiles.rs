@@ -8,7 +8,7 @@ use crate::group::NdItem;
 use crate::item::Item;
 use crate::machine::failure::leave_launch;
 use crate::machine::{barrier, shared, thread};
-use crate::reduce::{Lanes, Team, WARP};
+use crate::reduce::{Team, WARP};
 
 /// The tile that this block computes.
 #[inline(always)]
@@ -26,17 +26,16 @@ pub fn tile<const K: usize>(
     tile
 }
 
-/// Calls `call` for all items of the tile that this thread takes, in turns of its accumulators.
+/// Calls `call` for all items of the tile that this thread takes.
 #[inline(always)]
 pub fn run_tile<const K: usize>(
     launch: &LaunchBlock,
     tile: &TileSeat<K>,
     bordered: bool,
     call: impl FnMut(Place<K>),
-) -> Lanes {
+) {
     let Block { thread, threads, .. } = Block::at(0);
-    let taken = visit_tile(launch, tile, (thread, threads), bordered, call);
-    Lanes::InTurns { lanes: tile.lanes, taken }
+    visit_tile(launch, tile, (thread, threads), bordered, call);
 }
 
 /// Calls `call` for the item that this thread takes of each group of the tile.
@@ -45,12 +44,11 @@ pub fn run_tile_groups<const K: usize>(
     launch: &LaunchBlock,
     tile: &TileSeat<K>,
     mut call: impl FnMut(Place<K>, NdItem<'static, K>),
-) -> Lanes {
+) {
     visit_groups(launch, tile, &thread(), barrier, |Seat { place, local, group, size }| {
         let item = Item::new(place.start, place.global);
         call(place, NdItem::from_parts(item, local, group, size));
     });
-    Lanes::First(tile.lanes)
 }
 
 /// The threads of this block, and the part of its shared memory in which they combine.

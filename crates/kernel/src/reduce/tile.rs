@@ -1,4 +1,4 @@
-//! Reducers as the threads of a block have them: accumulators in registers, and how those of a tile
+//! Reducers as the threads of a block have them: an accumulator each, in a register, and how those of a tile
 //! become its partial result. Knows neither which items a thread takes nor how a block meets.
 #![allow(unsafe_code)]
 
@@ -8,9 +8,7 @@ use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use super::elements::TileAccumulators;
 use super::{ArrayReducer, Operator, Reducer};
-use crate::abi::{
-    AccessBlock, DevicePointer, ExclusivePointer, LANES_PER_THREAD, ViewKind, ViewParameter,
-};
+use crate::abi::{AccessBlock, DevicePointer, ExclusivePointer, ViewKind, ViewParameter};
 use crate::view::DeviceElement;
 
 /// A view through which the items of a tile combine values; sealed.
@@ -56,28 +54,11 @@ pub trait InTile: Reduction {
     /// The view is gone before the tile is.
     unsafe fn view(tile: &Self::Tile) -> Self;
 
-    /// Between two items whose accumulators are [in turns](Lanes::InTurns), and behind the last.
-    fn turn(tile: &Self::Tile);
-
     /// When the threads have met behind the last item. All of them call this.
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    unsafe fn end(tile: &Self::Tile, lanes: Lanes, team: &impl Team);
-}
-
-/// How the accumulators of a tile are dealt to the threads of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lanes {
-    /// The `j`-th of a thread is accumulator `thread + threads · j`. Its items go to them in turns.
-    InTurns {
-        /// How many there are: a power of two.
-        lanes: u32,
-        /// How many items the thread has taken.
-        taken: u32,
-    },
-    /// So many, of which the thread has the one of its number. Others have got nothing.
-    First(u32),
+    unsafe fn end(tile: &Self::Tile, team: &impl Team);
 }
 
 /// How many threads meet without waiting for the rest of the block.
@@ -106,48 +87,20 @@ pub trait Team {
     /// Replaces the value at a place.
     ///
     /// # Safety
-    /// The memory has room for it: 256 values of any reduction of a kernel over items, and
-    /// [`LANES`](crate::abi::LANES) of one in groups. No other thread uses the place until they
-    /// meet.
+    /// The memory has room for it: a value of any reduction for each thread that a block of the
+    /// kernel can have. No other thread uses the place until they meet.
     unsafe fn store<T: Copy>(&self, place: u32, value: T);
 }
 
-/// A thread's accumulators of a tile, and where the tile's partial result goes.
-pub struct Accumulators<T> {
-    /// They turn with each item, so that the first is the next item's: the compiler keeps in
-    /// registers what has a place that it knows, whether it unrolls the loop over items or not.
-    cells: [Cell<T>; LANES_PER_THREAD],
+/// A thread's accumulator of a tile, and where the tile's partial result goes.
+pub struct Accumulator<T> {
+    cell: Cell<T>,
     result: *mut T,
 }
 
-impl<T: Copy> Accumulators<T> {
-    #[inline(always)]
-    fn turn(&self) {
-        let [first, second, third, fourth] = [0, 1, 2, 3].map(|lane: usize| self.cells[lane].get());
-        self.cells[0].set(second);
-        self.cells[1].set(third);
-        self.cells[2].set(fourth);
-        self.cells[3].set(first);
-    }
-
-    /// Each where it was before the first of so many turns.
-    #[inline(always)]
-    fn unturned(&self, turns: u32) -> [T; LANES_PER_THREAD] {
-        let back = turns.wrapping_neg();
-        if back & 1 != 0 {
-            self.turn();
-        }
-        if back & 2 != 0 {
-            self.turn();
-            self.turn();
-        }
-        [0, 1, 2, 3].map(|lane: usize| self.cells[lane].get())
-    }
-}
-
-impl<T> fmt::Debug for Accumulators<T> {
+impl<T> fmt::Debug for Accumulator<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Accumulators")
+        f.write_str("Accumulator")
     }
 }
 
@@ -170,7 +123,7 @@ impl<T: DeviceElement, O: Operator<T> + Default> Reduction for Reducer<'_, T, O>
 }
 
 impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
-    type Tile = Accumulators<T>;
+    type Tile = Accumulator<T>;
 
     #[inline(always)]
     unsafe fn begin(
@@ -178,46 +131,25 @@ impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
         block: &AccessBlock,
         number: u64,
         _team: &impl Team,
-    ) -> Accumulators<T> {
+    ) -> Accumulator<T> {
         let identity = operator::<O>().identity();
         let place = (number - block.origin[0]) as usize;
         // SAFETY: the allocation holds the partial result of every tile of the launch.
         let result = unsafe { pointer.address().add(place) };
-        Accumulators { cells: core::array::from_fn(|_| Cell::new(identity)), result }
+        Accumulator { cell: Cell::new(identity), result }
     }
 
     #[inline(always)]
-    unsafe fn view(tile: &Accumulators<T>) -> Self {
-        let cell: *const Cell<T> = &raw const tile.cells[0];
+    unsafe fn view(tile: &Accumulator<T>) -> Self {
+        let cell: *const Cell<T> = &raw const tile.cell;
         // SAFETY: the caller keeps the tile longer than the view.
         Self::new(unsafe { &*cell }, operator())
     }
 
     #[inline(always)]
-    fn turn(tile: &Accumulators<T>) {
-        tile.turn();
-    }
-
-    #[inline(always)]
-    unsafe fn end(tile: &Accumulators<T>, lanes: Lanes, team: &impl Team) {
-        let operator = operator::<O>();
-        let value = match lanes {
-            // SAFETY: passed on.
-            Lanes::First(lanes) => unsafe { halved(tile.cells[0].get(), lanes, operator, team) },
-            Lanes::InTurns { lanes, taken } => {
-                let [first, second, third, fourth] = tile.unturned(taken);
-                let value = match lanes {
-                    0..2 => first,
-                    2..4 => operator.combine(first, second),
-                    _ => {
-                        let even = operator.combine(first, third);
-                        operator.combine(even, operator.combine(second, fourth))
-                    }
-                };
-                // SAFETY: passed on.
-                unsafe { halved_one_each(value, operator, team) }
-            }
-        };
+    unsafe fn end(tile: &Accumulator<T>, team: &impl Team) {
+        // SAFETY: passed on.
+        let value = unsafe { halved(tile.cell.get(), operator::<O>(), team) };
         if team.thread() == 0 {
             // SAFETY: the tile's partial result, which this block alone writes.
             unsafe { tile.result.write(value) };
@@ -225,18 +157,15 @@ impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
     }
 }
 
-/// The values of the threads as one, for thread 0: halved from the top until one is left. There are
-/// a power of two.
+/// The values of the threads as one, for thread 0: halved from the top until one is left. If they are no power
+/// of two, some have no other at first.
 ///
 /// # Safety
 /// As [`InTile::end`].
 #[inline(always)]
-unsafe fn halved_one_each<T: Copy, O: Operator<T>>(
-    mut value: T,
-    operator: O,
-    team: &impl Team,
-) -> T {
-    let (thread, mut half) = (team.thread(), team.threads() / 2);
+unsafe fn halved<T: Copy, O: Operator<T>>(mut value: T, operator: O, team: &impl Team) -> T {
+    let (thread, threads) = (team.thread(), team.threads());
+    let mut half = threads.next_power_of_two() / 2;
     // The memory may still hold what another reduction is being read from.
     team.meet();
     // SAFETY: here and below, a place belongs to the thread of its number, and is read by another
@@ -252,7 +181,7 @@ unsafe fn halved_one_each<T: Copy, O: Operator<T>>(
     };
     while half >= WARP {
         team.meet();
-        if thread < half {
+        if thread < half && thread + half < threads {
             combine(half);
         }
         half /= 2;
@@ -261,48 +190,8 @@ unsafe fn halved_one_each<T: Copy, O: Operator<T>>(
     if thread < WARP {
         while half > 0 {
             team.meet_in_warp();
-            if thread < half {
+            if thread < half && thread + half < threads {
                 combine(half);
-            }
-            half /= 2;
-        }
-    }
-    value
-}
-
-/// The values of accumulators as one, for thread 0: halved from the top until one is left. Each
-/// thread has the one of its number; there may be more, which have got nothing.
-///
-/// # Safety
-/// As [`InTile::end`].
-#[inline(always)]
-unsafe fn halved<T: Copy, O: Operator<T>>(
-    mut value: T,
-    lanes: u32,
-    operator: O,
-    team: &impl Team,
-) -> T {
-    let (thread, threads) = (team.thread(), team.threads());
-    // The memory may still hold what another reduction is being read from.
-    team.meet();
-    // SAFETY: here and below, a place below `lanes` is written by the thread that it belongs to,
-    // modulo their number, and read by another only when they have met.
-    unsafe {
-        if thread < lanes {
-            team.store(thread, value);
-        }
-        for place in (thread + threads..lanes).step_by(threads as usize) {
-            team.store(place, operator.identity());
-        }
-        let mut half = lanes / 2;
-        while half > 0 {
-            team.meet();
-            for place in (thread..half).step_by(threads as usize) {
-                let sum = operator.combine(team.load(place), team.load(place + half));
-                team.store(place, sum);
-                if place == 0 {
-                    value = sum;
-                }
             }
             half /= 2;
         }
@@ -356,10 +245,7 @@ impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> InTile
     }
 
     #[inline(always)]
-    fn turn(_tile: &Self::Tile) {}
-
-    #[inline(always)]
-    unsafe fn end(tile: &Self::Tile, _lanes: Lanes, team: &impl Team) {
+    unsafe fn end(tile: &Self::Tile, team: &impl Team) {
         let count = tile.range.iter().product::<usize>() as u32;
         for element in (team.thread()..count).step_by(team.threads() as usize) {
             // SAFETY: an element of the tile's, and no other thread's now.

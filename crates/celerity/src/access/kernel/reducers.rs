@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use celerity_executor::BoundMemory;
-use celerity_kernel::abi::LANES;
+use celerity_kernel::abi::MOST_THREADS;
 use celerity_kernel::{ArrayReducer, Operator, Reducer, Row};
 
 use super::KernelAccess;
@@ -19,7 +19,7 @@ pub struct BoundReducer<'m, T, O> {
     /// Value `p` of a tile goes to accumulator `p` modulo their number, so that neighbours do not
     /// wait for each other.
     lanes: Vec<Cell<T>>,
-    /// Those that the current tile uses: a power of two.
+    /// Those that the current tile uses: a power of two, but in groups, which have one for each of their items.
     used: Cell<usize>,
     /// The first that the next row uses.
     next: Cell<usize>,
@@ -35,7 +35,6 @@ unsafe impl<T: Element, O: Operator<T>> Sync for BoundReducer<'_, T, O> {}
 impl<T: Element, O: Operator<T>> BoundReducer<'_, T, O> {
     fn begin(&self, tile: u64, lanes: usize) {
         let used = if O::IS_COMMUTATIVE { lanes } else { 1 };
-        debug_assert!(used.is_power_of_two(), "a tile has {used} accumulators");
         self.used.set(used);
         let identity = self.operator.identity();
         self.lanes[..used].iter().for_each(|lane| lane.set(identity));
@@ -46,8 +45,9 @@ impl<T: Element, O: Operator<T>> BoundReducer<'_, T, O> {
     fn end(&self) {
         let mut used = self.used.get();
         while used > 1 {
-            used /= 2;
-            let (earlier, later) = self.lanes[..2 * used].split_at(used);
+            let half = used.next_power_of_two() / 2;
+            let (earlier, later) = self.lanes[..used].split_at(half);
+            used = half;
             for (earlier, later) in earlier.iter().zip(later) {
                 earlier.set(self.operator.combine(earlier.get(), later.get()));
             }
@@ -79,7 +79,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     }
 
     unsafe fn bind<'m>(operator: &'m O, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
-        let lanes = if O::IS_COMMUTATIVE { LANES } else { 1 };
+        let lanes = if O::IS_COMMUTATIVE { MOST_THREADS as usize } else { 1 };
         BoundReducer {
             // SAFETY: passed on; `push_reduction` has made the buffer.
             partials: unsafe { PartialResults::new(memory, 1) },
@@ -96,7 +96,8 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     }
 
     fn begin_row(bound: &Self::Bound<'_>, position: usize) {
-        bound.next.set(position & (bound.used.get() - 1));
+        // An item of a group is at its own accumulator, however many there are.
+        bound.next.set(position & (bound.used.get().next_power_of_two() - 1));
     }
 
     fn end_tile(bound: &Self::Bound<'_>) {

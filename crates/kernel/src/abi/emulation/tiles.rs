@@ -14,7 +14,7 @@ use super::super::{
 use super::{Memory, Taken, threads};
 use crate::abi::tiles::TileBlock;
 use crate::bounds::Bounds;
-use crate::reduce::{InTile, Lanes, Operator, Reducer, Reduction, Sum, Team, WARP};
+use crate::reduce::{InTile, Operator, Reducer, Reduction, Sum, Team, WARP};
 use crate::view::View;
 
 type Total<'a> = Reducer<'a, f32, Sum>;
@@ -63,13 +63,7 @@ fn read_block(bytes: &[u8]) -> TileBlock {
     let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
     let words: Vec<u64> = words.collect();
     let three = |at: usize| [words[at], words[at + 1], words[at + 2]];
-    TileBlock {
-        tile: three(0),
-        chunk: three(3),
-        strides: three(6),
-        first: words[9],
-        lanes: words[10],
-    }
+    TileBlock { tile: three(0), chunk: three(3), strides: three(6), first: words[9] }
 }
 
 /// The partial results of a sum over the items of `chunk`, launched as for a device.
@@ -169,25 +163,22 @@ impl Summation {
             let mut pointer = FromAddress::from_address(*partial);
             let mine = Total::begin(&mut pointer, block, tile.number, team);
             team.meet();
-            let lanes = match self.form {
+            match self.form {
                 Form::Group => {
                     let meet = || team.meet();
                     visit_groups(&self.launch, tile, thread, meet, |seat| {
                         self.combine(&seat.place, Total::view(&mine));
                     });
-                    Lanes::First(tile.lanes)
                 }
                 Form::Item | Form::Row => {
                     let stands = (team.thread, team.threads);
-                    let taken = visit_tile(&self.launch, tile, stands, false, |place| {
+                    visit_tile(&self.launch, tile, stands, false, |place| {
                         self.combine(&place, Total::view(&mine));
-                        Total::turn(&mine);
                     });
-                    Lanes::InTurns { lanes: tile.lanes, taken }
                 }
-            };
+            }
             team.meet();
-            Total::end(&mine, lanes, team);
+            Total::end(&mine, team);
         }
     }
 
@@ -213,10 +204,11 @@ impl Summation {
 fn halved(values: impl Iterator<Item = (usize, f32)>, lanes: usize) -> f32 {
     let mut sums = vec![0.0; lanes];
     values.for_each(|(lane, value)| sums[lane % lanes] = Sum.combine(sums[lane % lanes], value));
-    let mut left = lanes;
+    let mut left = lanes.next_power_of_two();
     while left > 1 {
         left /= 2;
-        (0..left).for_each(|lane| sums[lane] = Sum.combine(sums[lane], sums[lane + left]));
+        let others = left..lanes.min(2 * left);
+        others.for_each(|lane| sums[lane - left] = Sum.combine(sums[lane - left], sums[lane]));
     }
     sums[0]
 }
@@ -252,7 +244,11 @@ fn check(form: Form, [rows, columns]: [usize; 2], tile: [usize; 2], group: [usiz
                 (lane, memory.0[y * width + x])
             });
             // In groups the items of an accumulator come group by group, row-major.
-            let expected = halved(numbered, tiles.lanes());
+            let lanes = match form {
+                Form::Group => group.iter().product(),
+                Form::Item | Form::Row => tiles.lanes(),
+            };
+            let expected = halved(numbered, lanes);
             assert_eq!(found.to_bits(), expected.to_bits(), "tile {number} of {form:?} {tile:?}");
         }
     }
