@@ -50,8 +50,9 @@ pub(crate) struct ReductionTarget<O> {
 /// Partial results of an unordered reduction into a large array take about so much on a node.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Tiles of a node with unordered reductions: enough for the threads and devices that it may have …
-const TILES: RangeInclusive<u64> = 256..=1024;
+/// Tiles of a node with unordered reductions: enough for the threads and devices that it may have, also for a GPU that takes
+/// them in blocks of 64 threads …
+const TILES: RangeInclusive<u64> = 256..=4096;
 
 /// … of so many items each, if there are: then the accumulators of a tile cost little beside them.
 const FULL_TILE: u64 = 1 << 14;

@@ -150,17 +150,14 @@ fn run(
     let name = &kernel.name;
     let at = at(kernel.form);
     let body = body(kernel, traits, names, &at);
-    let form = match kernel.form {
-        Form::Item => quote!(Item),
-        Form::Row => quote!(Row),
-        Form::Group => {
-            let call = inlined(&quote!(__place, __item), &body);
-            return quote!(
-                ::celerity_kernel::device::run_groups::<__DIMS>(stringify!(#name), &__launch, #call);
-            );
-        }
-    };
-    let signature = quote!(::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]);
+    if let Form::Group = kernel.form {
+        let call = inlined(&quote!(__place, __item), &body);
+        return quote!(
+            ::celerity_kernel::device::run_groups::<__DIMS>(stringify!(#name), &__launch, #call);
+        );
+    }
+    let form = form(kernel.form);
+    let signature = quote!(#form, &[#(#traits::PARAMETER),*]);
     let (entry_kind, is_short) = (entry_kind.path(), kernel.is_short);
     let traversal = quote!(::celerity_kernel::abi::traversal(#entry_kind, #signature));
     let call = inlined(&quote!(__place), &body);
@@ -178,6 +175,16 @@ fn run(
             ::celerity_kernel::device::run::<__DIMS, __Kernel>(stringify!(#name), &__launch, #call);
         }
     )
+}
+
+/// `celerity_kernel::abi::Form`.
+fn form(form: Form) -> TokenStream {
+    let name = match form {
+        Form::Item => quote!(Item),
+        Form::Row => quote!(Row),
+        Form::Group => quote!(Group),
+    };
+    quote!(::celerity_kernel::abi::Form::#name)
 }
 
 /// A closure that is part of the entry point, however large the kernel is: as a function of its own it would get all
@@ -207,7 +214,7 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
     let end = reductions().map(|(view, Names { tile, .. })| {
         let ty = view.with_lifetime(&static_lifetime);
         // SAFETY: as above; the threads have met.
-        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, &__team) };)
+        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, __lanes, &__team) };)
     });
     let run = match kernel.form {
         Form::Group => {
@@ -215,23 +222,24 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
             quote!(::celerity_kernel::device::run_tile_groups::<__DIMS>(&__launch, &__tile, #call))
         }
         Form::Item | Form::Row => {
-            let call = inlined(&quote!(__place), &body);
-            let bordered = kernel.views.list.iter().zip(traits).filter(|(view, _)| !view.reduces);
-            let bordered = bordered.map(|(_, view)| view);
-            quote!(::celerity_kernel::device::run_tile::<__DIMS>(
-                &__launch, &__tile,
-                const { false #(|| #bordered::PARAMETER.kind.is_bordered())* }, #call
-            ))
+            let call = inlined(&quote!(__place, __nth), &body);
+            quote!(::celerity_kernel::device::run_tile::<__DIMS, __Kernel>(&__launch, &__tile, #call))
         }
     };
+    let form = form(kernel.form);
     quote! {
+        struct __Kernel;
+        impl ::celerity_kernel::abi::Traverse for __Kernel {
+            const TRAVERSAL: ::celerity_kernel::abi::Traversal =
+                ::celerity_kernel::abi::plain_traversal(#form, &[#(#traits::PARAMETER),*]);
+        }
         let __tile = ::celerity_kernel::device::tile::<__DIMS>(stringify!(#name), &__launch, &__tiles);
         let __team = ::celerity_kernel::device::Block::at(
             const { ::celerity_kernel::abi::local_offset(__LOCAL, __LOCAL.len()) }
         );
         #(#begin)*
         ::celerity_kernel::Team::meet(&__team);
-        #run;
+        let __lanes = #run;
         ::celerity_kernel::Team::meet(&__team);
         #(#end)*
     }
@@ -275,11 +283,13 @@ fn body(
             )
         });
     let static_lifetime = Lifetime::new("'static", Span::call_site());
+    // An item of a group is combined into the only accumulator of its thread.
+    let nth = if let Form::Group = kernel.form { quote!(0) } else { quote!(__nth) };
     let made: Vec<_> = list()
         .map(|((view, ty), Names { state, tile, .. })| match view.reduces {
             true => {
                 let ty = view.with_lifetime(&static_lifetime);
-                quote!(<#ty as ::celerity_kernel::InTile>::view(&#tile))
+                quote!(<#ty as ::celerity_kernel::InTile>::view(&#tile, #nth))
             }
             false => quote!(#ty::view(&mut #state)),
         })

@@ -47,7 +47,7 @@ pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries, gains_by_stacks};
 pub use record::{DevicePanic, PanicRecord};
 pub use sides::{PartSide, PartSides};
-pub use tiles::{LANES, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
+pub use tiles::{LANES, TileBlock, TileSeat, Tiles, lanes_per_thread, visit_groups, visit_tile};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned
 /// for it: 16 bytes of `f32`, which is what a thread can load in one instruction.

@@ -88,7 +88,7 @@ pub use plain::PlainData;
 #[doc(hidden)]
 pub use plain::derived;
 pub use reduce::{
-    Accumulator, And, ArgMax, ArgMin, ArrayReducer, InTile, Located, Max, Min, Number, Operator,
+    Accumulators, And, ArgMax, ArgMin, ArrayReducer, InTile, Located, Max, Min, Number, Operator,
     Or, Product, Reducer, Reduction, Sum, Team, Xor,
 };
 #[cfg(not(target_arch = "nvptx64"))]

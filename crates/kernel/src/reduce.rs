@@ -16,7 +16,7 @@ use crate::index::ViewIndex;
 
 #[cfg(any(test, target_arch = "nvptx64"))]
 pub(crate) use tile::WARP;
-pub use tile::{Accumulator, InTile, Reduction, Team};
+pub use tile::{Accumulators, InTile, Reduction, Team};
 
 pub use operators::{And, ArgMax, ArgMin, Located, Max, Min, Number, Or, Product, Sum, Xor};
 

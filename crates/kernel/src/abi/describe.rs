@@ -154,6 +154,8 @@ impl Parameter {
 /// do for each item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
 /// each item, and needs all threads that there are.
 ///
+/// Of a kernel that reduces, which is called for each item of a tile, also if it is one over rows, as of one by item.
+///
 /// Of a kernel by row, in runs, half as long if all that it sees are elements of items and
 /// what is around them, of 5 to 8 bytes. Of four `f64` a lane would load and store 16 bytes twice, and lanes beside each
 /// other not side by side.
@@ -167,6 +169,7 @@ pub const fn traversal(
     let is_one = match (entry_kind, form) {
         (EntryKind::Plain, _) => return Some(plain),
         (_, Form::Group) => false,
+        _ if reduces(views) => false,
         (EntryKind::Narrow, _) => can_go_by_item(views),
         (EntryKind::Stacked, _) => can_go_by_item(views) && is_around_one_field(views),
     };
@@ -180,14 +183,14 @@ pub const fn traversal(
 /// The same by the plain entry point, which every kernel has. O(views).
 #[must_use]
 pub const fn plain_traversal(form: Form, views: &[ViewParameter]) -> Traversal {
+    let by_item = matches!(form, Form::Item) || reduces(views);
     let run = match (form, largest_of_items(views)) {
         (Form::Group, _) => 1,
-        (Form::Item, _) if !can_go_by_item(views) => 1,
+        _ if by_item && !can_go_by_item(views) => 1,
         (_, 5..=8) => 2,
         _ => RUN,
     };
     let edges = if is_bordered(views) { Edges::Apart } else { Edges::Unseen };
-    let by_item = matches!(form, Form::Item);
     let is_joined = by_item && run > 1 && views.len() > FEW_VIEWS;
     Traversal { run, by_item, edges, stack: 1, is_joined }
 }
@@ -248,16 +251,16 @@ const fn is_around_one_field(views: &[ViewParameter]) -> bool {
 /// eighteen of them were a function of their own, to which all views went through memory.
 const FEW_VIEWS: usize = 8;
 
-/// Bytes of the largest element, if a kernel sees nothing but those of items and what is around them; 0 otherwise.
-/// O(views).
+/// Bytes of the largest element, if a kernel sees nothing but those of items and what is around them, beside what it
+/// reduces into; 0 otherwise. O(views).
 const fn largest_of_items(views: &[ViewParameter]) -> usize {
     let (mut largest, mut view) = (0, 0);
     while view < views.len() {
         let ViewParameter { kind, size, .. } = views[view];
-        if !kind.is_bordered() && !matches!(kind, ViewKind::Own) {
+        if !kind.is_bordered() && !kind.reduces() && !matches!(kind, ViewKind::Own) {
             return 0;
         }
-        if size > largest {
+        if !kind.reduces() && size > largest {
             largest = size;
         }
         view += 1;
@@ -270,6 +273,18 @@ const fn is_bordered(views: &[ViewParameter]) -> bool {
     let mut view = 0;
     while view < views.len() {
         if views[view].kind.is_bordered() {
+            return true;
+        }
+        view += 1;
+    }
+    false
+}
+
+/// Whether items are combined into something. O(views).
+const fn reduces(views: &[ViewParameter]) -> bool {
+    let mut view = 0;
+    while view < views.len() {
+        if views[view].kind.reduces() {
             return true;
         }
         view += 1;
@@ -353,7 +368,7 @@ impl Description {
     /// Whether it reduces. O(views).
     #[must_use]
     pub fn reduces(&self) -> bool {
-        self.views.iter().any(|view| view.kind.reduces())
+        reduces(self.views)
     }
 
     /// Whether devices can run it, as far as its signature tells. The reductions among its
@@ -560,6 +575,31 @@ mod tests {
             traversal(EntryKind::Narrow, Form::Group, &[view(own, 4), view(around, 4)]),
             None
         );
+    }
+
+    #[test]
+    fn kernels_that_reduce_are_called_by_item_and_stencils_in_runs() {
+        const fn view(kind: ViewKind, size: usize) -> ViewParameter {
+            ViewParameter { kind, writes: false, dims: 2, size, align: 4 }
+        }
+        let (own, around) = (view(ViewKind::Own, 4), view(ViewKind::Neighborhood, 4));
+        let value = view(ViewKind::Reducer { commutes: true }, 16);
+        let array = view(ViewKind::ArrayReducer { exact: true, commutes: true }, 4);
+        for (views, run) in [
+            (&[around, own, value][..], 4),
+            (&[array, around, value], 4),
+            (&[view(ViewKind::Periodic, 8), value], 2),
+            (&[around, view(ViewKind::Whole, 4), value], 1),
+            (&[own, own, value], 1),
+        ] {
+            for form in [Form::Item, Form::Row] {
+                let plain = plain_traversal(form, views);
+                assert_eq!((plain.run, plain.by_item), (run, true), "{views:?} by {form:?}");
+                let others = [EntryKind::Narrow, EntryKind::Stacked];
+                assert_eq!(others.map(|kind| traversal(kind, form, views)), [None; 2]);
+            }
+            assert_eq!(plain_traversal(Form::Group, views).run, 1);
+        }
     }
 
     #[test]

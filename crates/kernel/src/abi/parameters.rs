@@ -87,7 +87,7 @@ pub fn write_parameters(
     let mut launch = launch_block(kernel, chunk, accesses);
     let tiles = tile_block(kernel, chunk)?;
     let shape = match &tiles {
-        Some(tiles) => tile_geometry(kernel, chunk, tiles),
+        Some(tiles) => tile_geometry(kernel, chunk, tiles, launch.run),
         None => geometry(kernel, chunk, accesses, &mut launch),
     };
     sink(&launch.to_bytes(), align_of::<LaunchBlock>());
@@ -123,6 +123,7 @@ fn tile_geometry(
     kernel: &Description,
     chunk: &Chunk,
     tiles: &TileBlock,
+    run: u16,
 ) -> Result<Geometry, LaunchError> {
     let (range, group) = (chunk.items.range(), chunk.group);
     let block = if kernel.form == Form::Group {
@@ -130,7 +131,8 @@ fn tile_geometry(
             .map_err(|error| LaunchError::Groups { group, error })?;
         along_axes(kernel.dims, words(group))
     } else {
-        [chunk.tiles.map_or(1, |tiles| tiles.lanes()) as u64, 1, 1]
+        let lanes = chunk.tiles.map_or(1, |tiles| tiles.lanes());
+        [lanes as u64 / u64::from(run), 1, 1]
     };
     let blocks: u64 = tiles.chunk.iter().product();
     let threads = [blocks * block[0], block[1], block[2]];
@@ -341,6 +343,9 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
         && come_in_rows(kernel, fastest, accesses)
         && aligned(kernel, items.into(), chunk, accesses)
         && counts_in_32_bits(chunk, accesses)
+        && chunk
+            .tiles
+            .is_none_or(|tiles| tiles.are_runs(items.into(), kernel.dims, chunk.items.max()))
     {
         let min = inner_min[fastest].next_multiple_of(items.into());
         let max = inner_max[fastest] / u64::from(items) * u64::from(items);

@@ -279,7 +279,7 @@ impl Thread {
 /// An item, counted from the chunk's first, and how far apart steps are along the slowest
 /// dimension.
 #[derive(Clone, Copy)]
-struct Chosen<'a> {
+pub(super) struct Chosen<'a> {
     launch: &'a LaunchBlock,
     x: u64,
     y: u32,
@@ -288,6 +288,13 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
+    /// An item of a tile.
+    #[inline(always)]
+    pub(super) fn at_item<const K: usize>(launch: &'a LaunchBlock, at: [usize; K]) -> Self {
+        let axis = |axis: usize| if axis < K { at[K - 1 - axis] } else { 0 };
+        Self { launch, x: axis(0) as u64, y: axis(1) as u32, z: axis(2) as u32, stride: 1 }
+    }
+
     /// The thread's first item.
     #[inline]
     fn of_thread<const K: usize>(
@@ -405,7 +412,7 @@ impl<'a> Chosen<'a> {
 
     /// The run so many levels up from here. All that are in a stack are in one piece of code, however large the kernel is.
     #[inline(always)]
-    fn run<const K: usize, By: Traverse>(
+    pub(super) fn run<const K: usize, By: Traverse>(
         &self,
         level: StackLevel,
         call: &mut impl FnMut(Place<K>),

@@ -3,10 +3,12 @@
 //!
 //! A tile has [`lanes`](Tiles::lanes) accumulators. Item `p` of a tile, row-major, is combined into
 //! accumulator `p` modulo their number; then halves are combined until one is left, accumulator `i`
-//! with `i + n / 2`. A block has a thread for each, which keeps it in a register.
+//! with `i + n / 2`. A block has a thread for each, which keeps it in a register. Of a stencil, where rows are aligned
+//! for it, a thread takes runs of items, as in a launch without tiles (see [`place`](super::place)), and has the
+//! accumulators of as many neighbours.
 
 use super::blocks::{LaunchBlock, first};
-use super::place::{Inside, Place, Seat, Thread};
+use super::place::{Chosen, Edges, Inside, Place, Seat, StackLevel, Thread, Traverse};
 
 /// Accumulators of a tile, at most: threads of a block of a GPU, and few enough that those of several
 /// reductions stay in the first-level cache of a CPU, and that to clear and to combine them is little beside
@@ -68,6 +70,16 @@ impl Tiles {
     pub fn lanes(&self) -> usize {
         let items = self.tile.iter().fold(1, |items: usize, &size| items.saturating_mul(size));
         items.min(LANES).next_power_of_two()
+    }
+
+    /// Whether the tiles of a chunk that ends at `end`, of so many dimensions, are whole runs of so many items, side by
+    /// side: but for the last one, where tiles are single rows.
+    pub(super) fn are_runs(&self, run: usize, dims: usize, end: [usize; 3]) -> bool {
+        let Some(fastest) = dims.checked_sub(1) else { return false };
+        let begin_with_runs = self.tile[fastest].is_multiple_of(run) || self.grid[fastest] == 1;
+        let is_row = self.tile[..fastest].iter().all(|&size| size == 1);
+        let ends_with_runs = (end[fastest] - self.origin[fastest]).is_multiple_of(run);
+        self.lanes() >= run && begin_with_runs && (is_row || ends_with_runs)
     }
 
     /// How far neighbours are apart in the count of tiles, per dimension.
@@ -155,6 +167,12 @@ impl<const K: usize> Walk<K> {
         Self { at: delinearize(thread, range), step: delinearize(threads, range), range }
     }
 
+    /// The item it is at, counted from the chunk's first.
+    #[inline(always)]
+    fn item(&self, tile: &TileSeat<K>) -> [usize; K] {
+        core::array::from_fn(|dim| tile.from[dim] + self.at[dim] as usize)
+    }
+
     /// Goes on to the next. No division: this is done for each item.
     #[inline(always)]
     fn advance(&mut self) {
@@ -183,10 +201,69 @@ fn delinearize<const K: usize>(mut position: u32, range: [u32; K]) -> [u32; K] {
     at
 }
 
-/// Calls `call` for the items of a tile that one of its threads takes. `bordered`: whether there is a
-/// neighbourhood.
+/// How many accumulators a thread has of a tile, which are neighbours.
 #[inline(always)]
-pub fn visit_tile<const K: usize>(
+pub fn lanes_per_thread<const K: usize, By: Traverse>(launch: &LaunchBlock) -> usize {
+    let run = const { By::TRAVERSAL.run };
+    if run > 1 && K > 0 && launch.run > 1 { run } else { 1 }
+}
+
+/// Calls `call` for the items of a tile that one of its threads takes, with which of the thread's accumulators each is
+/// combined into.
+#[inline(always)]
+pub fn visit_tile<const K: usize, By: Traverse>(
+    launch: &LaunchBlock,
+    tile: &TileSeat<K>,
+    (thread, threads): (u32, u32),
+    mut call: impl FnMut(Place<K>, usize),
+) {
+    if lanes_per_thread::<K, By>(launch) > 1 {
+        visit_runs::<K, By>(launch, tile, (thread, threads), call);
+    } else {
+        let bordered = const { !matches!(By::TRAVERSAL.edges, Edges::Unseen) };
+        visit_items(launch, tile, (thread, threads), bordered, |place| call(place, 0));
+    }
+}
+
+/// The same in runs. An accumulator is a number that compilers see: so it stays in a register.
+#[inline(always)]
+fn visit_runs<const K: usize, By: Traverse>(
+    launch: &LaunchBlock,
+    tile: &TileSeat<K>,
+    (thread, threads): (u32, u32),
+    mut call: impl FnMut(Place<K>, usize),
+) {
+    let run = const { By::TRAVERSAL.run as u32 };
+    let inner = launch.inner_min[K - 1] as usize..launch.inner_max[K - 1] as usize;
+    let (items, mut position) = (tile.items(), thread * run);
+    let mut walk = Walk::new(tile.range, position, threads * run);
+    while position < items {
+        let at: [usize; K] = walk.item(tile);
+        let first = Chosen::at_item(launch, at);
+        let mut item = |place: Place<K>| call(place, place.within);
+        if inner.contains(&at[K - 1]) {
+            first.run::<K, By>(StackLevel::ONLY, &mut item);
+        } else {
+            let mut one = |within: u32| {
+                if within < run && position + within < items {
+                    let mut at = at;
+                    at[K - 1] += within as usize;
+                    call(Place::single(launch, at), within as usize);
+                }
+            };
+            one(0);
+            one(1);
+            one(2);
+            one(3);
+        }
+        walk.advance();
+        position += threads * run;
+    }
+}
+
+/// The same, one item after the other. `bordered`: whether there is a neighbourhood.
+#[inline(always)]
+fn visit_items<const K: usize>(
     launch: &LaunchBlock,
     tile: &TileSeat<K>,
     (thread, threads): (u32, u32),
@@ -195,7 +272,7 @@ pub fn visit_tile<const K: usize>(
 ) {
     let mut walk = Walk::new(tile.range, thread, threads);
     let mut take = || {
-        let at = core::array::from_fn(|dim| tile.from[dim] + walk.at[dim] as usize);
+        let at = walk.item(tile);
         let is_inner = !bordered || launch.is_inner(at);
         let inside = if is_inner { Inside::All } else { Inside::Unknown };
         call(Place { inside, ..Place::single(launch, at) });
@@ -257,6 +334,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
+    use super::super::place::Traversal;
     use super::*;
 
     fn launch(offset: [usize; 3], range: [usize; 3]) -> LaunchBlock {
@@ -264,20 +342,36 @@ mod tests {
         LaunchBlock::one_by_one(offset, range)
     }
 
-    /// Every item of an index space in one chunk, with its tile and its accumulator there.
-    fn visited<const K: usize>(
+    /// A stencil that takes runs of so many items.
+    struct InRuns<const RUN: usize>;
+
+    impl<const RUN: usize> Traverse for InRuns<RUN> {
+        const TRAVERSAL: Traversal =
+            Traversal { run: RUN, by_item: true, edges: Edges::Apart, stack: 1, is_joined: true };
+    }
+
+    /// Every item of an index space in one chunk, with its tile and its accumulator there. Neighbourhoods reach one item far.
+    fn visited<const K: usize, By: Traverse>(
         tiles: &Tiles,
         offset: [usize; 3],
         range: [usize; 3],
     ) -> Vec<(u64, [usize; K], usize)> {
-        let (block, launch) = (tiles.block(offset, range).unwrap(), launch(offset, range));
+        let (block, mut launch) = (tiles.block(offset, range).unwrap(), launch(offset, range));
+        let run = By::TRAVERSAL.run;
+        if K > 0 && tiles.are_runs(run, K, core::array::from_fn(|dim| offset[dim] + range[dim])) {
+            launch.run = run as u16;
+            launch.inner_min[K - 1] = run as u64;
+            launch.inner_max[K - 1] = (range[K - 1].saturating_sub(1) / run * run) as u64;
+        }
+        let each = lanes_per_thread::<K, By>(&launch);
         let mut visited = Vec::new();
         for number in 0..block.chunk.iter().product::<u64>() {
             let seat = block.seat::<K>(&launch, number as u32);
-            let threads = tiles.lanes() as u32;
+            let threads = (tiles.lanes() / each) as u32;
             for thread in 0..threads {
-                visit_tile(&launch, &seat, (thread, threads), false, |place| {
-                    visited.push((seat.number, place.start, thread as usize));
+                visit_tile::<K, By>(&launch, &seat, (thread, threads), |place, nth| {
+                    assert_eq!(place.len, 1);
+                    visited.push((seat.number, place.start, thread as usize * each + nth));
                 });
             }
         }
@@ -318,15 +412,22 @@ mod tests {
         for slowest in 0..K.max(1) {
             let grid = core::array::from_fn(|dim| range[dim].div_ceil(tile[dim]));
             let tiles = Tiles { origin, tile, grid, slowest };
-            assert_eq!(visited::<K>(&tiles, origin, range), expected::<K>(&tiles, origin, range));
+            check_chunk::<K>(&tiles, origin, range);
             // All but the first tiles along one dimension.
             let (mut offset, mut rest) = (origin, range);
             let dim = slowest.min(K.saturating_sub(1));
             if grid[dim] > 1 {
                 (offset[dim], rest[dim]) = (origin[dim] + tile[dim], range[dim] - tile[dim]);
-                assert_eq!(visited::<K>(&tiles, offset, rest), expected::<K>(&tiles, offset, rest));
+                check_chunk::<K>(&tiles, offset, rest);
             }
         }
+    }
+
+    fn check_chunk<const K: usize>(tiles: &Tiles, offset: [usize; 3], range: [usize; 3]) {
+        let expected = expected::<K>(tiles, offset, range);
+        assert_eq!(visited::<K, InRuns<1>>(tiles, offset, range), expected);
+        assert_eq!(visited::<K, InRuns<2>>(tiles, offset, range), expected);
+        assert_eq!(visited::<K, InRuns<4>>(tiles, offset, range), expected);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 
 use core::arch::{asm, nvptx};
 
-use crate::abi::{LaunchBlock, Place, Seat, TileBlock, TileSeat, visit_groups, visit_tile};
+use crate::abi::{
+    LaunchBlock, Place, Seat, TileBlock, TileSeat, Traverse, lanes_per_thread, visit_groups,
+    visit_tile,
+};
 use crate::group::NdItem;
 use crate::item::Item;
 use crate::machine::failure::leave_launch;
@@ -26,29 +29,31 @@ pub fn tile<const K: usize>(
     tile
 }
 
-/// Calls `call` for all items of the tile that this thread takes.
+/// Calls `call` for all items of the tile that this thread takes, with which of its accumulators each is combined into.
+/// Returns how many the thread has.
 #[inline(always)]
-pub fn run_tile<const K: usize>(
+pub fn run_tile<const K: usize, By: Traverse>(
     launch: &LaunchBlock,
     tile: &TileSeat<K>,
-    bordered: bool,
-    call: impl FnMut(Place<K>),
-) {
+    call: impl FnMut(Place<K>, usize),
+) -> usize {
     let Block { thread, threads, .. } = Block::at(0);
-    visit_tile(launch, tile, (thread, threads), bordered, call);
+    visit_tile::<K, By>(launch, tile, (thread, threads), call);
+    lanes_per_thread::<K, By>(launch)
 }
 
-/// Calls `call` for the item that this thread takes of each group of the tile.
+/// Calls `call` for the item that this thread takes of each group of the tile. Returns how many accumulators it has.
 #[inline(always)]
 pub fn run_tile_groups<const K: usize>(
     launch: &LaunchBlock,
     tile: &TileSeat<K>,
     mut call: impl FnMut(Place<K>, NdItem<'static, K>),
-) {
+) -> usize {
     visit_groups(launch, tile, &thread(), barrier, |Seat { place, local, group, size }| {
         let item = Item::new(place.start, place.global);
         call(place, NdItem::from_parts(item, local, group, size));
     });
+    1
 }
 
 /// The threads of this block, and the part of its shared memory in which they combine.

@@ -1,4 +1,4 @@
-//! Reducers as the threads of a block have them: an accumulator each, in a register, and how those of a tile
+//! Reducers as the threads of a block have them: accumulators in registers, and how those of a tile
 //! become its partial result. Knows neither which items a thread takes nor how a block meets.
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use super::elements::TileAccumulators;
 use super::{ArrayReducer, Operator, Reducer};
-use crate::abi::{AccessBlock, DevicePointer, ExclusivePointer, ViewKind, ViewParameter};
+use crate::abi::{AccessBlock, DevicePointer, ExclusivePointer, RUN, ViewKind, ViewParameter};
 use crate::view::DeviceElement;
 
 /// A view through which the items of a tile combine values; sealed.
@@ -48,17 +48,17 @@ pub trait InTile: Reduction {
         team: &impl Team,
     ) -> Self::Tile;
 
-    /// The view of the thread's next item.
+    /// The view of an item that is combined into the `nth` accumulator of the thread.
     ///
     /// # Safety
     /// The view is gone before the tile is.
-    unsafe fn view(tile: &Self::Tile) -> Self;
+    unsafe fn view(tile: &Self::Tile, nth: usize) -> Self;
 
-    /// When the threads have met behind the last item. All of them call this.
+    /// When the threads have met behind the last item, each with so many accumulators: 1, 2, or 4. All of them call this.
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    unsafe fn end(tile: &Self::Tile, team: &impl Team);
+    unsafe fn end(tile: &Self::Tile, lanes: usize, team: &impl Team);
 }
 
 /// How many threads meet without waiting for the rest of the block.
@@ -87,20 +87,20 @@ pub trait Team {
     /// Replaces the value at a place.
     ///
     /// # Safety
-    /// The memory has room for it: a value of any reduction for each thread that a block of the
+    /// The memory has room for it: a value of any reduction for each accumulator that a block of the
     /// kernel can have. No other thread uses the place until they meet.
     unsafe fn store<T: Copy>(&self, place: u32, value: T);
 }
 
-/// A thread's accumulator of a tile, and where the tile's partial result goes.
-pub struct Accumulator<T> {
-    cell: Cell<T>,
+/// A thread's accumulators of a tile, as many as there are items in a run, and where the tile's partial result goes.
+pub struct Accumulators<T> {
+    cells: [Cell<T>; RUN],
     result: *mut T,
 }
 
-impl<T> fmt::Debug for Accumulator<T> {
+impl<T> fmt::Debug for Accumulators<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Accumulator")
+        f.write_str("Accumulators")
     }
 }
 
@@ -123,7 +123,7 @@ impl<T: DeviceElement, O: Operator<T> + Default> Reduction for Reducer<'_, T, O>
 }
 
 impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
-    type Tile = Accumulator<T>;
+    type Tile = Accumulators<T>;
 
     #[inline(always)]
     unsafe fn begin(
@@ -131,25 +131,38 @@ impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
         block: &AccessBlock,
         number: u64,
         _team: &impl Team,
-    ) -> Accumulator<T> {
+    ) -> Accumulators<T> {
         let identity = operator::<O>().identity();
         let place = (number - block.origin[0]) as usize;
         // SAFETY: the allocation holds the partial result of every tile of the launch.
         let result = unsafe { pointer.address().add(place) };
-        Accumulator { cell: Cell::new(identity), result }
+        Accumulators { cells: core::array::from_fn(|_| Cell::new(identity)), result }
     }
 
     #[inline(always)]
-    unsafe fn view(tile: &Accumulator<T>) -> Self {
-        let cell: *const Cell<T> = &raw const tile.cell;
+    unsafe fn view(tile: &Accumulators<T>, nth: usize) -> Self {
+        let cell: *const Cell<T> = &raw const tile.cells[nth];
         // SAFETY: the caller keeps the tile longer than the view.
         Self::new(unsafe { &*cell }, operator())
     }
 
     #[inline(always)]
-    unsafe fn end(tile: &Accumulator<T>, team: &impl Team) {
+    unsafe fn end(tile: &Accumulators<T>, lanes: usize, team: &impl Team) {
+        let (operator, [a, b, c, d]) = (operator::<O>(), tile.cells.each_ref().map(Cell::get));
         // SAFETY: passed on.
-        let value = unsafe { halved(tile.cell.get(), operator::<O>(), team) };
+        let value = unsafe {
+            match lanes {
+                1 => halved([a], operator, team)[0],
+                2 => {
+                    let [a, b] = halved([a, b], operator, team);
+                    operator.combine(a, b)
+                }
+                _ => {
+                    let [a, b, c, d] = halved([a, b, c, d], operator, team);
+                    operator.combine(operator.combine(a, c), operator.combine(b, d))
+                }
+            }
+        };
         if team.thread() == 0 {
             // SAFETY: the tile's partial result, which this block alone writes.
             unsafe { tile.result.write(value) };
@@ -157,26 +170,35 @@ impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
     }
 }
 
-/// The values of the threads as one, for thread 0: halved from the top until one is left. If they are no power
-/// of two, some have no other at first.
+/// The values of the threads, which are neighbours, as those of thread 0: halved from the top until one thread's are left.
+/// If threads are no power of two, some have no other at first.
 ///
 /// # Safety
 /// As [`InTile::end`].
 #[inline(always)]
-unsafe fn halved<T: Copy, O: Operator<T>>(mut value: T, operator: O, team: &impl Team) -> T {
+unsafe fn halved<T: Copy, O: Operator<T>, const N: usize>(
+    mut values: [T; N],
+    operator: O,
+    team: &impl Team,
+) -> [T; N] {
     let (thread, threads) = (team.thread(), team.threads());
     let mut half = threads.next_power_of_two() / 2;
     // The memory may still hold what another reduction is being read from.
     team.meet();
-    // SAFETY: here and below, a place belongs to the thread of its number, and is read by another
-    // only when they have met.
-    unsafe { team.store(thread, value) };
+    // Threads beside each other store side by side.
+    let place = |thread: u32, nth: usize| thread + nth as u32 * threads;
+    for (nth, &value) in values.iter().enumerate() {
+        // SAFETY: here and below, a place belongs to one thread, and is read by another only when they have met.
+        unsafe { team.store(place(thread, nth), value) };
+    }
     let mut combine = |half: u32| {
-        // SAFETY: as above; the other has met this thread since it stored its value, and stores no
-        // more, since it is beyond the half.
-        unsafe {
-            value = operator.combine(value, team.load(thread + half));
-            team.store(thread, value);
+        for (nth, value) in values.iter_mut().enumerate() {
+            // SAFETY: as above; the other has met this thread since it stored its value, and stores no
+            // more, since it is beyond the half.
+            unsafe {
+                *value = operator.combine(*value, team.load(place(thread + half, nth)));
+                team.store(place(thread, nth), *value);
+            }
         }
     };
     while half >= WARP {
@@ -196,7 +218,7 @@ unsafe fn halved<T: Copy, O: Operator<T>>(mut value: T, operator: O, team: &impl
             half /= 2;
         }
     }
-    value
+    values
 }
 
 impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> Reduction
@@ -240,12 +262,12 @@ impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> InTile
     }
 
     #[inline(always)]
-    unsafe fn view(tile: &Self::Tile) -> Self {
+    unsafe fn view(tile: &Self::Tile, _nth: usize) -> Self {
         ArrayReducer { accumulators: tile.accumulators, range: tile.range, operator: operator() }
     }
 
     #[inline(always)]
-    unsafe fn end(tile: &Self::Tile, team: &impl Team) {
+    unsafe fn end(tile: &Self::Tile, _lanes: usize, team: &impl Team) {
         let count = tile.range.iter().product::<usize>() as u32;
         for element in (team.thread()..count).step_by(team.threads() as usize) {
             // SAFETY: an element of the tile's, and no other thread's now.

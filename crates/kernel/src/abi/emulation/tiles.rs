@@ -9,15 +9,55 @@ use std::vec::Vec;
 use super::super::pointer::host::FromAddress;
 use super::super::{
     AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
-    Thread, TileSeat, Tiles, ViewKind, ViewParameter, visit_groups, visit_tile, write_parameters,
+    Thread, TileSeat, Tiles, Traversal, Traverse, ViewKind, ViewParameter, lanes_per_thread,
+    plain_traversal, visit_groups, visit_tile, write_parameters,
 };
 use super::{Memory, Taken, threads};
 use crate::abi::tiles::TileBlock;
 use crate::bounds::Bounds;
+use crate::neighborhood::NeighborhoodItem;
 use crate::reduce::{InTile, Operator, Reducer, Reduction, Sum, Team, WARP};
 use crate::view::View;
 
 type Total<'a> = Reducer<'a, f32, Sum>;
+type Around<'a> = NeighborhoodItem<'a, f32, 2>;
+
+/// Kernels that add up what their items see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Adds {
+    Items,
+    Rows,
+    Groups,
+    /// By item, with what is around it: such kernels take runs.
+    Stencils,
+}
+
+impl Adds {
+    fn form(self) -> Form {
+        match self {
+            Self::Items | Self::Stencils => Form::Item,
+            Self::Rows => Form::Row,
+            Self::Groups => Form::Group,
+        }
+    }
+
+    const fn views(self) -> &'static [ViewParameter] {
+        match self {
+            Self::Rows => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
+            Self::Items | Self::Groups => {
+                const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] }
+            }
+            Self::Stencils => const { &[<Around<'_> as View<2>>::PARAMETER, Total::PARAMETER] },
+        }
+    }
+}
+
+/// As all of these go through a tile. Launches of others take no runs.
+struct Stencil;
+
+impl Traverse for Stencil {
+    const TRAVERSAL: Traversal = plain_traversal(Form::Item, Adds::Stencils.views());
+}
 
 /// A thread of the host that stands for one of a block.
 struct Standing<'b> {
@@ -66,19 +106,20 @@ fn read_block(bytes: &[u8]) -> TileBlock {
     TileBlock { tile: three(0), chunk: three(3), strides: three(6), first: words[9] }
 }
 
-/// The partial results of a sum over the items of `chunk`, launched as for a device.
+/// The partial results of a sum over the items of `chunk`, launched as for a device, and how many items its threads take in
+/// a run.
 fn launched(
-    form: Form,
+    adds: Adds,
     tiles: Tiles,
     chunk: Bounds<3>,
     group: [usize; 3],
     values: &mut Memory,
-) -> Vec<f32> {
+) -> (Vec<f32>, u16) {
     let mut partials = Memory([f32::NAN; 1024]);
     let chunk = Chunk { group, tiles: Some(tiles), ..Chunk::new(chunk, extent(&tiles)) };
-    let summation = Summation::prepare(form, &chunk, &tiles, values, &mut partials);
+    let summation = Summation::prepare(adds, &chunk, &tiles, values, &mut partials);
     (0..summation.shape.grid[0]).for_each(|number| summation.run_block(number));
-    partials.0[..tiles.grid.iter().product()].to_vec()
+    (partials.0[..tiles.grid.iter().product()].to_vec(), summation.launch.run)
 }
 
 /// That of a buffer of whole tiles.
@@ -88,7 +129,7 @@ fn extent(tiles: &Tiles) -> [usize; 3] {
 
 /// A launch of a kernel that reduces, as a device has it. What it reads and writes lives as long as it.
 struct Summation {
-    form: Form,
+    adds: Adds,
     shape: Geometry,
     launch: LaunchBlock,
     tiles: TileBlock,
@@ -98,7 +139,7 @@ struct Summation {
 
 impl Summation {
     fn prepare(
-        form: Form,
+        adds: Adds,
         chunk: &Chunk,
         tiles: &Tiles,
         values: &mut Memory,
@@ -112,15 +153,15 @@ impl Summation {
             buffer,
             mapping,
         };
+        let mapping = match adds {
+            Adds::Stencils => Mapping::Neighborhood { border: [1, 1, 0], axes_only: false },
+            _ => Mapping::OneToOne,
+        };
         let accesses = [
-            access(values, Bounds::from_range(buffer), buffer, Mapping::OneToOne),
+            access(values, Bounds::from_range(buffer), buffer, mapping),
             access(partials, Bounds::from_range([count, 1, 1]), [1; 3], Mapping::Tiles),
         ];
-        let views: &[_] = match form {
-            Form::Row => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
-            Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
-        };
-        let description = Description::unnamed(form, 2, views);
+        let description = Description::unnamed(adds.form(), 2, adds.views());
         let mut bytes = Vec::new();
         let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
         let shape = write_parameters(&description, 0, chunk, &accesses, &mut append).unwrap();
@@ -129,7 +170,7 @@ impl Summation {
         bytes.drain(128..128 + size_of::<TileBlock>());
         let Taken { launch, accesses } = Taken::read(&bytes, 2);
         let [value, partial] = accesses.try_into().unwrap();
-        Self { form, shape, launch, tiles, value, partial }
+        Self { adds, shape, launch, tiles, value, partial }
     }
 
     /// Its threads at once, as they wait for each other.
@@ -163,22 +204,24 @@ impl Summation {
             let mut pointer = FromAddress::from_address(*partial);
             let mine = Total::begin(&mut pointer, block, tile.number, team);
             team.meet();
-            match self.form {
+            let lanes = match self.adds.form() {
                 Form::Group => {
                     let meet = || team.meet();
                     visit_groups(&self.launch, tile, thread, meet, |seat| {
-                        self.combine(&seat.place, Total::view(&mine));
+                        self.combine(&seat.place, Total::view(&mine, 0));
                     });
+                    1
                 }
                 Form::Item | Form::Row => {
                     let stands = (team.thread, team.threads);
-                    visit_tile(&self.launch, tile, stands, false, |place| {
-                        self.combine(&place, Total::view(&mine));
+                    visit_tile::<2, Stencil>(&self.launch, tile, stands, |place, nth| {
+                        self.combine(&place, Total::view(&mine, nth));
                     });
+                    lanes_per_thread::<2, Stencil>(&self.launch)
                 }
-            }
+            };
             team.meet();
-            Total::end(&mine, team);
+            Total::end(&mine, lanes, team);
         }
     }
 
@@ -188,13 +231,20 @@ impl Summation {
         // SAFETY: live memory that nobody writes.
         unsafe {
             let mut pointer = FromAddress::from_address(*value);
-            if self.form == Form::Row {
-                let mut state = <&[f32] as View<2>>::state(&mut pointer, block, place);
-                let row = <&[f32] as View<2>>::view(&mut state);
-                row.iter().for_each(|&value| sum.combine(value));
-            } else {
-                let mut state = <&f32 as View<2>>::state(&mut pointer, block, place);
-                sum.combine(*<&f32 as View<2>>::view(&mut state));
+            match self.adds {
+                Adds::Rows => {
+                    let mut state = <&[f32] as View<2>>::state(&mut pointer, block, place);
+                    let row = <&[f32] as View<2>>::view(&mut state);
+                    row.iter().for_each(|&value| sum.combine(value));
+                }
+                Adds::Items | Adds::Groups => {
+                    let mut state = <&f32 as View<2>>::state(&mut pointer, block, place);
+                    sum.combine(*<&f32 as View<2>>::view(&mut state));
+                }
+                Adds::Stencils => {
+                    let mut state = <Around<'_> as View<2>>::state(&mut pointer, block, place);
+                    sum.combine(<Around<'_> as View<2>>::view(&mut state).clamped([-1, 1]));
+                }
             }
         }
     }
@@ -218,8 +268,10 @@ fn values() -> Memory {
     Memory(core::array::from_fn(|i| ((i * 7919 + 13) % 10_007) as f32 * 1e-3 - 4.0))
 }
 
-fn check(form: Form, [rows, columns]: [usize; 2], tile: [usize; 2], group: [usize; 2]) {
+/// Returns how many items the threads take in a run.
+fn check(adds: Adds, [rows, columns]: [usize; 2], tile: [usize; 2], group: [usize; 2]) -> u16 {
     let grid = [rows.div_ceil(tile[0]), columns.div_ceil(tile[1]), 1];
+    let mut run = 0;
     for slowest in [0, 1] {
         let (tile3, group) = ([tile[0], tile[1], 1], [group[0], group[1], 1]);
         let tiles = Tiles { origin: [0; 3], tile: tile3, grid, slowest };
@@ -227,7 +279,12 @@ fn check(form: Form, [rows, columns]: [usize; 2], tile: [usize; 2], group: [usiz
         // The buffer that `launched` makes is of whole tiles.
         let width = grid[1] * tile[1];
         let chunk = Bounds::from_range([rows, columns, 1]);
-        let found = launched(form, tiles, chunk, group, &mut memory);
+        let found;
+        (found, run) = launched(adds, tiles, chunk, group, &mut memory);
+        let seen = |[y, x]: [usize; 2]| match adds {
+            Adds::Stencils => memory.0[y.saturating_sub(1) * width + (x + 1).min(width - 1)],
+            _ => memory.0[y * width + x],
+        };
         for (number, found) in found.iter().enumerate() {
             let at = match slowest {
                 0 => [number / grid[1], number % grid[1]],
@@ -237,41 +294,49 @@ fn check(form: Form, [rows, columns]: [usize; 2], tile: [usize; 2], group: [usiz
             let max = [rows.min(min[0] + tile[0]), columns.min(min[1] + tile[1])];
             let items = (min[0]..max[0]).flat_map(|y| (min[1]..max[1]).map(move |x| [y, x]));
             let numbered = items.enumerate().map(|(number, [y, x])| {
-                let lane = match form {
-                    Form::Group => y % group[0] * group[1] + x % group[1],
-                    Form::Item | Form::Row => number,
+                let lane = match adds {
+                    Adds::Groups => y % group[0] * group[1] + x % group[1],
+                    _ => number,
                 };
-                (lane, memory.0[y * width + x])
+                (lane, seen([y, x]))
             });
             // In groups the items of an accumulator come group by group, row-major.
-            let lanes = match form {
-                Form::Group => group.iter().product(),
-                Form::Item | Form::Row => tiles.lanes(),
+            let lanes = match adds {
+                Adds::Groups => group.iter().product(),
+                _ => tiles.lanes(),
             };
             let expected = halved(numbered, lanes);
-            assert_eq!(found.to_bits(), expected.to_bits(), "tile {number} of {form:?} {tile:?}");
+            assert_eq!(found.to_bits(), expected.to_bits(), "tile {number} of {adds:?} {tile:?}");
         }
     }
+    run
 }
 
-/// Index spaces and their tiles. Miri, which takes long for each barrier, is given blocks of few threads.
-const TILED: &[([usize; 2], [usize; 2])] = match cfg!(miri) {
-    true => &[([1, 1], [1, 1]), ([1, 7], [1, 2]), ([3, 5], [2, 5])],
+/// Index spaces, their tiles, and the runs in which threads take stencils: there must be one that looks over no edge. Miri, which takes
+/// long for each barrier, is given blocks of few threads.
+const TILED: &[([usize; 2], [usize; 2], u16)] = match cfg!(miri) {
+    true => &[([1, 1], [1, 1], 1), ([1, 7], [1, 2], 1), ([3, 5], [2, 5], 1), ([2, 12], [1, 12], 4)],
     false => &[
-        ([1, 1], [1, 1]),
-        ([1, 7], [1, 2]),
-        ([3, 11], [2, 11]),
-        ([9, 40], [4, 16]),
-        ([1, 900], [1, 300]),
-        ([20, 48], [20, 48]),
+        ([1, 1], [1, 1], 1),
+        ([1, 7], [1, 2], 1),
+        ([3, 11], [2, 11], 1),
+        ([9, 40], [4, 16], 4),
+        ([9, 42], [4, 16], 1),
+        ([1, 900], [1, 300], 4),
+        ([1, 898], [1, 300], 4),
+        ([2, 398], [1, 200], 4),
+        ([2, 398], [1, 199], 1),
+        ([20, 48], [20, 48], 4),
+        ([7, 8], [7, 8], 1),
     ],
 };
 
 #[test]
 fn blocks_combine_in_the_one_order_that_there_is() {
-    for &(range, tile) in TILED {
-        check(Form::Item, range, tile, [1, 1]);
-        check(Form::Row, range, tile, [1, 1]);
+    for &(range, tile, run) in TILED {
+        assert_eq!(check(Adds::Items, range, tile, [1, 1]), 1);
+        assert_eq!(check(Adds::Rows, range, tile, [1, 1]), 1);
+        assert_eq!(check(Adds::Stencils, range, tile, [1, 1]), run, "{range:?} in {tile:?}");
     }
 }
 
@@ -281,7 +346,7 @@ fn groups_combine_what_their_items_have() {
     // As above.
     let some = if cfg!(miri) { 1 } else { all.len() };
     for (range, tile, group) in all.into_iter().take(some) {
-        check(Form::Group, range, tile, group);
+        check(Adds::Groups, range, tile, group);
     }
 }
 
