@@ -64,4 +64,21 @@ pub enum Diagnostic {
         /// What no chunk writes.
         region: Region,
     },
+    /// A chunk is said to write elements that the whole index space is not said to write, so that other
+    /// nodes know nothing of what is there now.
+    #[error(
+        "{task} writes {region} of buffer \"{buffer}\" on {node} according to its range mapper's image of \
+         that node's chunk, but the image of the whole index space does not hold it: \
+         r(A ∪ B) = r(A) ∪ r(B) must hold"
+    )]
+    UndeclaredWrites {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
+        buffer: Arc<str>,
+        /// What the chunk writes beyond the whole.
+        region: Region,
+        /// The node whose chunk it is.
+        node: NodeId,
+    },
 }

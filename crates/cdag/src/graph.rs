@@ -494,8 +494,22 @@ impl<'a, 't> WriteCheck<'a, 't> {
         Self { task, need, local, unwritten, diagnostics }
     }
 
+    /// Holds a node, this one or another, to what the whole index space is said to write.
+    fn check_declared(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
+        let region = writes.difference(&self.need.writes_of_all);
+        if !region.is_empty() {
+            self.diagnostics.push(Diagnostic::UndeclaredWrites {
+                task: self.task.to_string(),
+                buffer: buffer(buffers, self.need.buffer).name.clone(),
+                region,
+                node,
+            });
+        }
+    }
+
     /// Another node writes this.
     fn add(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
+        self.check_declared(node, writes, buffers);
         self.unwritten.subtract(writes);
         if writes.intersects(&self.need.writes) {
             self.diagnostics.push(Diagnostic::OverlappingWrites {
@@ -509,7 +523,8 @@ impl<'a, 't> WriteCheck<'a, 't> {
     }
 
     /// All nodes have been added.
-    fn finish(self, buffers: &BufferTable<Buffer>) {
+    fn finish(mut self, buffers: &BufferTable<Buffer>) {
+        self.check_declared(self.local, &self.need.writes, buffers);
         if !self.unwritten.is_empty() {
             self.diagnostics.push(Diagnostic::UnwrittenElements {
                 task: self.task.to_string(),

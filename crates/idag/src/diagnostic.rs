@@ -56,4 +56,18 @@ pub enum Diagnostic {
         /// What no device writes.
         region: Region,
     },
+    /// A device's part of a node's chunk is said to write elements that the chunk is not said to write.
+    #[error(
+        "{task} writes {region} of buffer \"{buffer}\" on a device according to its range mapper's image of \
+         that device's part of a node's chunk, but the image of the chunk does not hold it: \
+         r(A ∪ B) = r(A) ∪ r(B) must hold"
+    )]
+    UndeclaredWrites {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
+        buffer: Arc<str>,
+        /// What devices write beyond the chunk.
+        region: Region,
+    },
 }

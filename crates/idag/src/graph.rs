@@ -501,7 +501,7 @@ fn needs_of(accesses: &[PlannedAccess], buffer: BufferId) -> Needs {
 }
 
 /// Holds a user's mapper to its promises: launches write disjoint regions,
-/// together all that the command's chunk writes. Built-in mappers are not
+/// together what the command's chunk writes. Built-in mappers are not
 /// looked at.
 fn check_writes(
     task: &Task,
@@ -521,8 +521,8 @@ fn check_writes(
         let context = || (task.to_string(), buffer.name.clone());
         let global = task.work.extent();
         let input = MapperInput { chunk, global, buffer: buffer.extent };
-        let mut unwritten = access.mapper.map(&input);
-        let mut written = Region::empty();
+        let declared = access.mapper.map(&input);
+        let (mut unwritten, mut written) = (declared.clone(), Region::empty());
         for writes in launches.iter().map(|launch| &launch.accesses[slot].region) {
             let region = written.intersection(writes);
             if !region.is_empty() {
@@ -535,6 +535,11 @@ fn check_writes(
         if !unwritten.is_empty() {
             let (task, buffer) = context();
             diagnostics.push(Diagnostic::UnwrittenElements { task, buffer, region: unwritten });
+        }
+        written.subtract(&declared);
+        if !written.is_empty() {
+            let (task, buffer) = context();
+            diagnostics.push(Diagnostic::UndeclaredWrites { task, buffer, region: written });
         }
     }
 }

@@ -58,6 +58,21 @@ fn both_nodes_notice_elements_that_only_the_whole_space_writes() {
     }
 }
 
+/// The second node's chunk writes one element more than the whole index space, the first one's all that it is said to.
+#[test]
+fn both_nodes_notice_elements_that_only_a_chunk_writes() {
+    let beyond = |input: &MapperInput| match input.chunk == input.global {
+        true => Box3::from_range([7]).into(),
+        false => input.chunk.into(),
+    };
+    for diagnostics in diagnose(beyond) {
+        let [Diagnostic::UndeclaredWrites { region, node, .. }] = diagnostics.as_slice() else {
+            panic!("{diagnostics:?}")
+        };
+        assert_eq!((region.to_string(), node.index()), ("{[7..8]}".to_owned(), 1));
+    }
+}
+
 #[test]
 fn reading_beside_what_the_task_writes_is_not_complained_about() {
     let shifted = |input: &MapperInput| {

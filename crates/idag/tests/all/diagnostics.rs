@@ -60,6 +60,19 @@ fn elements_that_no_device_writes_are_noticed() {
 }
 
 #[test]
+fn elements_that_only_a_device_writes_are_noticed() {
+    let beyond = |input: &MapperInput| match input.chunk == input.global {
+        true => Box3::from_range([7]).into(),
+        false => input.chunk.into(),
+    };
+    let found = diagnose(beyond);
+    let [Diagnostic::UndeclaredWrites { region, .. }] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(region.to_string(), "{[7..8]}");
+}
+
+#[test]
 fn launches_that_read_what_their_task_writes_are_noticed() {
     let lying = |input: &MapperInput| match input.chunk == input.global {
         true => Box3::from_range([8]).into(),
