@@ -10,7 +10,7 @@ use celerity::{
     Xor,
 };
 use celerity_example_kernels::reductions::{
-    Then, advance_by_row, bits, dot, in_order, kinds, look_over, places, roughness,
+    Then, advance_by_row, bits, dot, in_order, kinds, look_over, places, relax, roughness,
     roughness_by_row, sums_by_kind, total, turned,
 };
 
@@ -199,8 +199,10 @@ fn several_reductions_of_a_plane() {
 
 #[test]
 fn neighbours_are_seen_at_the_edges_of_a_volume() {
-    for hint in [Hint::BandSplit, Hint::TiledSplit, Hint::SplitAlong(2)] {
-        let range = [17, 40, 50];
+    // In the second volume GPUs take runs of items.
+    let volumes = [[17, 40, 50], [17, 40, 52]];
+    let hints = [Hint::BandSplit, Hint::TiledSplit, Hint::SplitAlong(2)];
+    for (range, hint) in volumes.into_iter().flat_map(|range| hints.map(|hint| (range, hint))) {
         let program = |by_kernel: bool| {
             move |queue: &Queue| {
                 let u = queue.buffer_from(range, floats(range.iter().product()))?;
@@ -221,6 +223,52 @@ fn neighbours_are_seen_at_the_edges_of_a_volume() {
             }
         };
         agree(program(false), program(true));
+    }
+}
+
+/// Planes whose tiles are whole runs of items, some that end within one, and some that are no runs.
+const PLANES: [[usize; 2]; 8] =
+    [[1, 1], [1, 7], [5, 4], [64, 64], [3, 5000], [1, 100_003], [301, 1030], [700, 1028]];
+
+#[test]
+fn steps_and_what_they_change_are_computed_at_once() {
+    macro_rules! relaxed {
+        ($t:ty, $range:expr, $by_kernel:expr) => {
+            move |queue: &Queue| {
+                let range: [usize; 2] = $range;
+                let numbers = floats(range[0] * range[1]).into_iter().map(<$t>::from);
+                let u = queue.buffer_from(range, numbers.collect::<Vec<$t>>())?;
+                let new = queue.buffer::<$t, 2>(range);
+                let squares = queue.buffer::<$t, 0>([]);
+                let most = queue.buffer::<Located<$t>, 0>([]);
+                let accesses = (
+                    new.write(one_to_one()),
+                    u.read(neighborhood_along_axes([1, 1])),
+                    squares.reduce(Sum),
+                    most.reduce(ArgMax),
+                );
+                let task = queue.task("relax");
+                match $by_kernel {
+                    true => task.launch(range, accesses, relax::<$t>::new())?,
+                    false => {
+                        task.parallel_for(range, accesses, |item, (new, u, squares, most)| {
+                            let around = u.clamped([-1, 0]) + u.clamped([1, 0]);
+                            *new = (around + u.clamped([0, -1]) + u.clamped([0, 1])) / 4.0;
+                            let change = *new - u.clamped([0, 0]);
+                            squares.combine(change * change);
+                            most.combine(Located::new(change, item.linear_id()));
+                        })?
+                    }
+                };
+                let new = queue.fence(&new)?.wait()?.into_vec();
+                let most = scalar(queue, &most)?;
+                Ok((new, scalar(queue, &squares)?.to_bits(), most.value, most.place()))
+            }
+        };
+    }
+    for range in PLANES {
+        agree(relaxed!(f32, range, false), relaxed!(f32, range, true));
+        agree(relaxed!(f64, range, false), relaxed!(f64, range, true));
     }
 }
 

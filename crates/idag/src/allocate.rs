@@ -11,6 +11,7 @@ use crate::backing::Backing;
 use crate::backings::Positions;
 use crate::buffer::BufferState;
 use crate::emitter::Emitter;
+use crate::groups::Groups;
 use crate::growth::{Reservations, grow};
 use crate::instruction::MemoryId;
 use crate::layout::is_contiguous;
@@ -125,7 +126,7 @@ pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Bo
             || buffer.backing_of(memory, required).is_some()
             || buffer.anticipated.around_all_of(memory, required).is_some();
         if !known {
-            let extent = grown(*required, buffer, memory, &mut SmallVec::new());
+            let extent = grown(*required, buffer, memory, &mut none_planned());
             buffer.anticipated.add(memory, extent);
             news = true;
         }
@@ -136,26 +137,30 @@ pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Bo
 /// The allocations to make: disjoint, each the bounding box of boxes and
 /// existing allocations that overlap, or of boxes that are halves of it.
 pub(crate) fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box3; 2]> {
-    let mut extents = SmallVec::<[Box3; 2]>::new();
+    let mut planned = none_planned();
     for required in boxes {
-        let exists = required.is_empty() || buffer.backing_of(memory, required).is_some();
+        let exists = required.is_empty()
+            || planned.hold(required)
+            || buffer.backing_of(memory, required).is_some();
         if !exists {
-            let extent = grown(*required, buffer, memory, &mut extents);
-            extents.push(extent);
+            let extent = grown(*required, buffer, memory, &mut planned);
+            planned.add_apart(extent, ());
         }
     }
-    extents
+    planned.into_groups().map(|(extent, ())| extent).collect()
+}
+
+/// Allocations to make, of which two that meet become one.
+type Planned = Groups<(), fn(&Box3, &Box3) -> bool>;
+
+fn none_planned() -> Planned {
+    Groups::new(|a, b| a.intersects(b) || are_halves(a, b))
 }
 
 /// Grows `extent` by everything it overlaps, until that is nothing more: what
-/// is allocated, what is anticipated, and `extents`, which lose what it takes in. What is
+/// is allocated, what is anticipated, and what is planned, which loses what it takes in. What is
 /// not there yet is also taken in where both are halves of a larger box.
-fn grown(
-    mut extent: Box3,
-    buffer: &BufferState,
-    memory: MemoryId,
-    extents: &mut SmallVec<[Box3; 2]>,
-) -> Box3 {
+fn grown(mut extent: Box3, buffer: &BufferState, memory: MemoryId, planned: &mut Planned) -> Box3 {
     loop {
         let before = extent;
         // What grows need not be taken in where it can grow.
@@ -164,13 +169,7 @@ fn grown(
         };
         extent = buffer.backings(memory).around(&extent, joins);
         extent = buffer.anticipated.around(memory, &extent, are_halves);
-        extents.retain(|other| {
-            let joins = other.intersects(&extent) || are_halves(other, &extent);
-            if joins {
-                extent = extent.bounding(other);
-            }
-            !joins
-        });
+        planned.take_in(&mut extent, &mut (), |(), ()| {});
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::GrowthStopsEarly.is_active() {
             return extent;

@@ -107,9 +107,9 @@ impl BufferState {
         &mut self,
         first: MemoryId,
         second: MemoryId,
-    ) -> (&mut [Backing], &mut [Backing], &mut Stages) {
+    ) -> (&mut Backings, &mut Backings, &mut Stages) {
         match self.memories.get_disjoint_mut([first.slot(), second.slot()]) {
-            Ok([first, second]) => (first.as_mut_slice(), second.as_mut_slice(), &mut self.stages),
+            Ok([first, second]) => (first, second, &mut self.stages),
             Err(_) => unreachable!("{first} and {second} are two memories of this node"),
         }
     }

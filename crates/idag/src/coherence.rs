@@ -88,9 +88,11 @@ pub(crate) fn copy_between(
     let identity = buffer.identity();
     let (sources, targets, stages) = buffer.two_memories(from, to);
     let mut copied = 0;
-    for source in sources.iter_mut().filter(|source| source.holds_some_of(&part)) {
+    for source in sources.holding_some_of(&part) {
+        let source = &mut sources[source];
         for there in source.held_in(&part) {
-            for target in targets.iter_mut().filter(|target| target.holds_some_of(&there)) {
+            for target in targets.holding_some_of(&there) {
+                let target = &mut targets[target];
                 for elements in target.held_in(&there) {
                     copied += elements.volume();
                     let ends = (source.side(), target.side());

@@ -16,6 +16,7 @@ mod emitter;
 mod forecast;
 mod gather;
 mod graph;
+mod groups;
 mod growth;
 mod instruction;
 mod launch;

@@ -1,8 +1,10 @@
 //! Cutting regions: into parts that need an allocation each, and into parts
 //! that different consumers wait for. And joining what was cut for no reason.
 
-use celerity_regions::{Box3, BoxIndex, Region};
+use celerity_regions::{Box3, Region};
 use smallvec::{SmallVec, smallvec};
+
+use crate::groups::Groups;
 
 pub(crate) type Pieces = SmallVec<[Region; 2]>;
 
@@ -81,80 +83,6 @@ pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>)
     }
     let compact = groups.into_groups().filter(|(bounds, needed)| is_compact(bounds, *needed));
     compact.map(|(bounds, _)| bounds).collect()
-}
-
-/// Things with bounds, of which those are joined whose bounds meet, until none do.
-struct Groups<T, M> {
-    /// Whether two bounds meet: if so, they share an element or a face.
-    meet: M,
-    groups: SmallVec<[(Box3, T); 3]>,
-    /// From [`Self::FEW`] groups on, their positions.
-    by_place: Option<BoxIndex<usize>>,
-}
-
-impl<T, M: Fn(&Box3, &Box3) -> bool> Groups<T, M> {
-    /// Up to so many, a look at all for each takes less than to bring them into an index: a thousand pieces took half as long
-    /// to be sent.
-    const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 4096 };
-
-    fn new(meet: M) -> Self {
-        Self { meet, groups: SmallVec::new(), by_place: None }
-    }
-
-    /// Whether one of the groups has bounds around `part`.
-    #[inline]
-    fn hold(&self, part: &Box3) -> bool {
-        match &self.by_place {
-            None => self.groups.iter().any(|(bounds, _)| bounds.contains(part)),
-            Some(by_place) => by_place.sharing(part).any(|(bounds, _)| bounds.contains(part)),
-        }
-    }
-
-    /// Adds something, joined with all groups that it meets, and that it meets when it is joined.
-    fn add(&mut self, mut bounds: Box3, mut value: T, join: impl Fn(&mut T, T)) {
-        while let Some(near) = self.near(&bounds) {
-            let (other, of_other) = self.take(near);
-            bounds = bounds.bounding(&other);
-            join(&mut value, of_other);
-        }
-        if let Some(by_place) = &mut self.by_place {
-            by_place.insert(bounds, self.groups.len());
-        }
-        self.groups.push((bounds, value));
-        if self.by_place.is_none() && self.groups.len() > Self::FEW {
-            let places = self.groups.iter().enumerate().map(|(at, (bounds, _))| (*bounds, at));
-            self.by_place = Some(places.collect());
-        }
-    }
-
-    /// The position of a group whose bounds meet these.
-    #[inline]
-    fn near(&self, bounds: &Box3) -> Option<usize> {
-        match &self.by_place {
-            None => self.groups.iter().position(|(other, _)| (self.meet)(other, bounds)),
-            Some(by_place) => {
-                let mut near = by_place.touching(bounds);
-                near.find_map(|(other, at)| (self.meet)(other, bounds).then_some(*at))
-            }
-        }
-    }
-
-    /// Takes out the group at a position, which the last one gets.
-    fn take(&mut self, at: usize) -> (Box3, T) {
-        let taken = self.groups.swap_remove(at);
-        if let Some(by_place) = &mut self.by_place {
-            by_place.remove(&taken.0, &at);
-            if let Some((moved, _)) = self.groups.get(at) {
-                by_place.remove(moved, &self.groups.len());
-                by_place.insert(*moved, at);
-            }
-        }
-        taken
-    }
-
-    fn into_groups(self) -> impl Iterator<Item = (Box3, T)> {
-        self.groups.into_iter()
-    }
 }
 
 /// Whether no more than half of a box is not needed.

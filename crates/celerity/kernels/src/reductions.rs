@@ -1,5 +1,7 @@
 //! Items that are combined: into one value, into several, and into arrays.
 
+use core::ops::{Add, Div, Mul, Sub};
+
 use celerity_kernel::{
     And, ArgMax, ArgMin, ArrayReducer, AtomicView, Item, Local, Located, Max, Min, NdItem,
     NeighborhoodItem, NeighborhoodRow, Number, Operator, Or, Product, Reducer, Row, Sum, Xor,
@@ -64,7 +66,28 @@ pub fn roughness(_item: Item<3>, (u, sum): (NeighborhoodItem<'_, f32, 3>, Reduce
     }
 }
 
-/// The same, by row: each run of items adds up what it has first.
+/// A step of a relaxation, the sum of what it changes, squared, and where it changes most.
+#[kernel(instances(f32, f64))]
+pub fn relax<T>(
+    item: Item<2>,
+    (new, u, squares, most): (
+        &mut T,
+        NeighborhoodItem<'_, T, 2>,
+        Reducer<'_, T, Sum>,
+        Reducer<'_, Located<T>, ArgMax>,
+    ),
+) where
+    T: Number + From<i8> + Send + Sync + 'static,
+    T: Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T>,
+{
+    let around = u.clamped([-1, 0]) + u.clamped([1, 0]) + u.clamped([0, -1]) + u.clamped([0, 1]);
+    *new = around / T::from(4);
+    let change = *new - u.clamped([0, 0]);
+    squares.combine(change * change);
+    most.combine(Located::new(change, item.linear_id()));
+}
+
+/// The roughness, by row: each run of items adds up what it has first.
 #[kernel]
 pub fn roughness_by_row(
     _row: Row<3>,

@@ -225,6 +225,8 @@ fn kernels() -> Vec<Description> {
         of::<reductions::unordered>(),
         of::<reductions::look_over>(),
         of::<reductions::roughness>(),
+        of::<reductions::relax<f32>>(),
+        of::<reductions::relax<f64>>(),
         of::<reductions::roughness_by_row>(),
         of::<reductions::advance_by_row>(),
         of::<reductions::bits>(),
