@@ -43,9 +43,10 @@ impl<V> Default for BoxIndex<V> {
 }
 
 impl<V> FromIterator<(Box3, V)> for BoxIndex<V> {
-    /// All at once, which takes less than one after the other. O(n log n).
+    /// All at once, which takes less than one after the other, and without those that have no elements. O(n log n).
     fn from_iter<I: IntoIterator<Item = (Box3, V)>>(boxes: I) -> Self {
-        let entries = boxes.into_iter().map(|(extent, value)| Entry { extent, value });
+        let boxes = boxes.into_iter().filter(|(extent, _)| !extent.is_empty());
+        let entries = boxes.map(|(extent, value)| Entry { extent, value });
         let list: SmallVec<[Entry<V>; 1]> = entries.collect();
         if list.len() <= FEW {
             return Self(Form::List(list));
@@ -70,10 +71,12 @@ impl<V> BoxIndex<V> {
         self.len() == 0
     }
 
-    /// Adds a box, which is not empty. O(log n).
+    /// Adds a box. One without elements has no place, and is not added. O(log n).
     #[inline]
     pub fn insert(&mut self, at: Box3, value: V) {
-        debug_assert!(!at.is_empty(), "nothing has no place");
+        if at.is_empty() {
+            return;
+        }
         let entry = Entry { extent: at, value };
         match &mut self.0 {
             Form::List(list) if list.len() < FEW => list.push(entry),
@@ -131,11 +134,14 @@ impl<V> BoxIndex<V> {
         self.found(move |at| at.intersects(&part), Sharing::with(&part))
     }
 
-    /// The boxes that share an element, a face, an edge or a corner with `part`, in no order. O(log n) for each of a few.
+    /// The boxes that share an element, a face, an edge or a corner with `part`, in no order: none, if that is empty. O(log n)
+    /// for each of a few.
     #[inline]
     pub fn touching(&self, part: &Box3) -> impl Iterator<Item = (&Box3, &V)> {
-        let part = *part;
-        self.found(move |at| at.touches(&part), Touching::with(&part))
+        let is_there = !part.is_empty();
+        let part = if is_there { *part } else { Box3::UNIT };
+        let near = self.found(move |at| at.touches(&part), Touching::with(&part));
+        near.filter(move |_| is_there)
     }
 
     /// Those of a list that pass `is_one`, or those of a tree that `selection` selects, which are the same.
@@ -166,6 +172,22 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % end
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_place() {
+        for many in [0, 1, 2 * FEW] {
+            let boxes = |count: usize| (0..count).map(|i| (Box3::from_offset_range([i], [1]), i));
+            let all = boxes(many).chain([(Box3::EMPTY, 7), (Box3::new([3; 3], [5, 3, 4]), 8)]);
+            let mut index: BoxIndex<usize> = all.collect();
+            index.insert(Box3::EMPTY, 9);
+            assert_eq!(index.len(), many);
+            assert!(!index.remove(&Box3::EMPTY, &9));
+            assert_eq!(
+                (index.touching(&Box3::EMPTY).count(), index.sharing(&Box3::EMPTY).count()),
+                (0, 0)
+            );
         }
     }
 

@@ -406,18 +406,26 @@ impl FromIterator<Box3> for Region {
 }
 
 impl fmt::Display for Region {
-    /// `{[0..4], [6..8]}`; the empty region is `{}`.
+    /// `{[0..4], [6..8]}`; the empty region is `{}`. Of more than 32 boxes the first ones, how many there are more, and a
+    /// box around all.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 32;
+        let shown = if self.boxes.len() > MOST { MOST / 2 } else { self.boxes.len() };
         f.write_str("{")?;
-        for (i, item) in self.boxes.iter().enumerate() {
+        for (i, item) in self.boxes[..shown].iter().enumerate() {
             let separator = if i == 0 { "" } else { ", " };
             write!(f, "{separator}{item}")?;
+        }
+        if shown < self.boxes.len() {
+            let more = self.boxes.len() - shown;
+            write!(f, " and {more} more boxes, all in {}", self.bounding_box())?;
         }
         f.write_str("}")
     }
 }
 
 impl fmt::Debug for Region {
+    /// As [`Display`](fmt::Display).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -436,6 +444,11 @@ mod tests {
         let ell = region(&[([0, 0], [4, 2]), ([2, 2], [2, 4])]);
         assert_eq!(ell.to_string(), "{[0..2, 0..2], [2..4, 0..6]}");
         assert_eq!(Region::empty().to_string(), "{}");
+        let dotted = |count| (0..count).map(|i| Box3::from_offset_range([2 * i], [1]));
+        assert_eq!(Region::from_boxes(dotted(32)).to_string().matches("..").count(), 32);
+        let long = Region::from_boxes(dotted(5000)).to_string();
+        assert!(long.starts_with("{[0..1], [2..3], ") && long.len() < 250, "{long}");
+        assert!(long.ends_with("[30..31] and 4984 more boxes, all in [0..9999]}"), "{long}");
     }
 
     #[test]

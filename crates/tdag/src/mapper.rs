@@ -197,7 +197,8 @@ impl Mapper {
 
     /// The image before clamping: what a check for out-of-bounds accesses must
     /// look at. Neighbourhoods are the one mapper that may reach over the edge
-    /// by definition, so they come back clamped.
+    /// by definition, so they come back clamped. Of windows with gaps that leave the buffer, a box around
+    /// them all.
     #[must_use]
     pub fn map_unclamped(&self, input: &MapperInput) -> Region {
         match self {
@@ -213,7 +214,14 @@ impl Mapper {
             Self::All | Self::Neighborhood { .. } | Self::Periodic { .. } => self.map(input),
             Self::PerDimension(mapper) => match mapper.map_box(input) {
                 Some(single) => single.into(),
-                None => mapper.map_many(input),
+                None => {
+                    // There may be very many windows, of which the outermost end where the hull does.
+                    let hull = mapper.hull(&input.chunk, &input.global, &input.buffer);
+                    match input.buffer.contains(&hull) {
+                        true => mapper.map_many(input),
+                        false => hull.into(),
+                    }
+                }
             },
             Self::Tiles(tiling) => tiling.partials_of(&input.chunk),
             Self::User(user) => user.map(input),

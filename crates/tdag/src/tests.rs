@@ -314,6 +314,19 @@ fn leaving_the_buffer_is_refused() {
     assert!(error.to_string().ends_with("name a part that the buffer has"), "{error}");
 }
 
+/// However many they are, and however far beyond.
+#[test]
+fn windows_that_leave_the_buffer_are_refused() {
+    for (items, stride) in [(1 << 44, 2), (1 << 20, 1 << 45), (9, u64::MAX), (2, 1 << 63)] {
+        let f = Fixture::new();
+        let windows = Windows { stride, ..Windows::along(0) };
+        let mapper = Mapper::per_dimension(&[Side::Windows(windows), Side::All]);
+        let result = f.declare(device([items, 1]), vec![read(f.a, mapper)]);
+        let error = result.expect_err("they end far away").to_string();
+        assert!(error.contains("but the buffer is ") && error.len() < 500, "{error}");
+    }
+}
+
 #[test]
 fn an_index_that_has_wrapped_around_is_told_from_one_that_is_too_large() {
     let shifted = |by: u64| {

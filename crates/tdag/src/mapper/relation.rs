@@ -113,15 +113,23 @@ impl Windows {
     /// Where the interval of the first of these items begins, in front of the buffer if that is
     /// negative.
     pub(super) fn beginning(&self, items: &Range<u64>) -> i128 {
-        i128::from(self.stride) * i128::from(items.start) + i128::from(self.first)
+        self.beginning_of(items.start)
+    }
+
+    fn beginning_of(&self, item: u64) -> i128 {
+        let stride = i128::from(self.stride).saturating_mul(i128::from(item));
+        stride.saturating_add(i128::from(self.first))
     }
 
     /// The smallest interval around those of all `items`, of which there are some.
     pub(super) fn hull(&self, items: &Range<u64>, size: u64) -> Range<u64> {
-        let last = i128::from(self.stride) * i128::from(items.end - 1);
-        let end = last + i128::from(self.first) + i128::from(self.width);
+        let end = self.beginning_of(items.end - 1).saturating_add(i128::from(self.width));
         let hull = saturated(self.beginning(items))..saturated(end);
-        if self.clamped { hull.start.min(size)..hull.end.min(size) } else { hull }
+        match self.clamped {
+            true => hull.start.min(size)..hull.end.min(size),
+            // Windows beyond all numbers are somewhere, too.
+            false => hull.start.min(u64::MAX - self.width.min(1))..hull.end,
+        }
     }
 
     /// Whether elements between those of `items` belong to nobody.
