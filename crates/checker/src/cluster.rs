@@ -120,7 +120,8 @@ fn check_task(nodes: &[TaskOutline]) -> Check {
 /// The nodes' chunks are disjoint and cover the index space.
 fn check_partition(nodes: &[TaskOutline], space: Box3) -> Check {
     let task = nodes[0].task;
-    let mut rest = Boxes::from_slice(&[space]);
+    // Of an empty space nobody runs anything.
+    let mut rest: Boxes = (!space.is_empty()).then_some(space).into_iter().collect();
     for chunk in nodes.iter().filter_map(|node| node.chunk) {
         if !subtract(&mut rest, &chunk) {
             let vertex = Vertex::Task(task);

@@ -137,12 +137,24 @@ pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Bo
 /// The allocations to make: disjoint, each the bounding box of boxes and
 /// existing allocations that overlap, or of boxes that are halves of it.
 pub(crate) fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box3; 2]> {
+    let exists =
+        |required: &&Box3| required.is_empty() || buffer.backing_of(memory, required).is_some();
+    // As it is nearly always.
+    match boxes.iter().position(|required| !exists(&required)) {
+        None => SmallVec::new(),
+        Some(first) => plan_for(buffer, memory, boxes[first..].iter().filter(|it| !exists(it))),
+    }
+}
+
+#[inline(never)]
+fn plan_for<'a>(
+    buffer: &BufferState,
+    memory: MemoryId,
+    missing: impl Iterator<Item = &'a Box3>,
+) -> SmallVec<[Box3; 2]> {
     let mut planned = none_planned();
-    for required in boxes {
-        let exists = required.is_empty()
-            || planned.hold(required)
-            || buffer.backing_of(memory, required).is_some();
-        if !exists {
+    for required in missing {
+        if !planned.hold(required) {
             let extent = grown(*required, buffer, memory, &mut planned);
             planned.add_apart(extent, ());
         }

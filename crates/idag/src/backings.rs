@@ -110,6 +110,22 @@ impl Backings {
         }
     }
 
+    /// Visits those that hold some of `part`.
+    #[inline]
+    pub(crate) fn each_holding_some_of(&mut self, part: &Box3, visit: impl FnMut(&mut Backing)) {
+        match &self.by_place {
+            None => {
+                self.all.iter_mut().filter(|backing| backing.holds_some_of(part)).for_each(visit);
+            }
+            Some(_) => self.each_among_many(part, visit),
+        }
+    }
+
+    #[inline(never)]
+    fn each_among_many(&mut self, part: &Box3, mut visit: impl FnMut(&mut Backing)) {
+        self.holding_some_of(part).into_iter().for_each(|position| visit(&mut self.all[position]));
+    }
+
     /// `part`, and a box around what those that pass `joins` hold and that overlaps it.
     #[inline]
     pub(crate) fn around(&self, part: &Box3, joins: impl Fn(&Backing, &Box3) -> bool) -> Box3 {

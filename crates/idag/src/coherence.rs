@@ -88,11 +88,9 @@ pub(crate) fn copy_between(
     let identity = buffer.identity();
     let (sources, targets, stages) = buffer.two_memories(from, to);
     let mut copied = 0;
-    for source in sources.holding_some_of(&part) {
-        let source = &mut sources[source];
+    sources.each_holding_some_of(&part, |source| {
         for there in source.held_in(&part) {
-            for target in targets.holding_some_of(&there) {
-                let target = &mut targets[target];
+            targets.each_holding_some_of(&there, |target| {
                 for elements in target.held_in(&there) {
                     copied += elements.volume();
                     let ends = (source.side(), target.side());
@@ -100,8 +98,8 @@ pub(crate) fn copy_between(
                     let ends = (&mut *source, &mut *target);
                     copy_through(emitter, stages, identity, &stops, ends, elements);
                 }
-            }
+            });
         }
-    }
+    });
     debug_assert_eq!(copied, part.volume(), "{part} of {} is allocated in {to}", identity.buffer);
 }
