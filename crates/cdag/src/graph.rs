@@ -507,7 +507,8 @@ impl<'a, 't> WriteCheck<'a, 't> {
         }
     }
 
-    /// Another node writes this.
+    /// Another node writes this. Users' mappers are rare, and chunks are visited often.
+    #[inline(never)]
     fn add(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
         self.check_declared(node, writes, buffers);
         self.unwritten.subtract(writes);
@@ -523,6 +524,7 @@ impl<'a, 't> WriteCheck<'a, 't> {
     }
 
     /// All nodes have been added.
+    #[inline(never)]
     fn finish(mut self, buffers: &BufferTable<Buffer>) {
         self.check_declared(self.local, &self.need.writes, buffers);
         if !self.unwritten.is_empty() {

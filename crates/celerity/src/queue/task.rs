@@ -178,9 +178,28 @@ impl<'q> TaskBuilder<'q> {
     /// Submits a kernel that is called with runs of items along the fastest
     /// dimension, which together cover the index space `range` once.
     ///
-    /// The kernel gets the run and the views of `accesses`, in order. How the
-    /// space is cut into runs is unspecified. Otherwise as
-    /// [`parallel_for`](Self::parallel_for).
+    /// The kernel gets the run and the views of `accesses`, in order. A run may be a whole row of the
+    /// index space or a part of one: that follows from devices, threads and the size of the space, and no kernel
+    /// may rely on it. Otherwise as [`parallel_for`](Self::parallel_for), by which whole rows are items that own
+    /// one each:
+    ///
+    /// ```
+    /// use celerity::Side;
+    /// use celerity::prelude::*;
+    ///
+    /// let sums = celerity::run(|queue| {
+    ///     let values = queue.buffer_from([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+    ///     let row = per_dimension([Side::along(0), Side::all()]);
+    ///     queue.task("sums").parallel_for(2, values.read_write(row), |item, mut values| {
+    ///         let mut row = values.row_mut([item[0]]);
+    ///         let sum = row.iter().sum();
+    ///         row.fill(sum);
+    ///     })?;
+    ///     Ok(queue.fence(&values)?.wait()?.as_slice().to_vec())
+    /// })?;
+    /// assert_eq!(sums, [6, 6, 6, 15, 15, 15]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`parallel_for`](Self::parallel_for).
