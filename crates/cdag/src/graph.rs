@@ -496,12 +496,11 @@ impl<'a, 't> WriteCheck<'a, 't> {
 
     /// Holds a node, this one or another, to what the whole index space is said to write.
     fn check_declared(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
-        let region = writes.difference(&self.need.writes_of_all);
-        if !region.is_empty() {
+        if !self.need.writes_of_all.contains(writes) {
             self.diagnostics.push(Diagnostic::UndeclaredWrites {
                 task: self.task.to_string(),
                 buffer: buffer(buffers, self.need.buffer).name.clone(),
-                region,
+                region: writes.difference(&self.need.writes_of_all),
                 node,
             });
         }

@@ -536,10 +536,9 @@ fn check_writes(
             let (task, buffer) = context();
             diagnostics.push(Diagnostic::UnwrittenElements { task, buffer, region: unwritten });
         }
-        written.subtract(&declared);
-        if !written.is_empty() {
-            let (task, buffer) = context();
-            diagnostics.push(Diagnostic::UndeclaredWrites { task, buffer, region: written });
+        if !declared.contains(&written) {
+            let ((task, buffer), region) = (context(), written.difference(&declared));
+            diagnostics.push(Diagnostic::UndeclaredWrites { task, buffer, region });
         }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) struct Groups<T, M> {
     meet: M,
     groups: SmallVec<[(Box3, T); 3]>,
     /// From [`Self::FEW`] groups on, their positions.
-    by_place: Option<BoxIndex<usize>>,
+    by_place: Option<Box<BoxIndex<usize>>>,
 }
 
 impl<T, M: Fn(&Box3, &Box3) -> bool> Groups<T, M> {
@@ -53,7 +53,7 @@ impl<T, M: Fn(&Box3, &Box3) -> bool> Groups<T, M> {
         self.groups.push((bounds, value));
         if self.by_place.is_none() && self.groups.len() > Self::FEW {
             let places = self.groups.iter().enumerate().map(|(at, (bounds, _))| (*bounds, at));
-            self.by_place = Some(places.collect());
+            self.by_place = Some(Box::new(places.collect()));
         }
     }
 
