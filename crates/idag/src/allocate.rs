@@ -137,13 +137,13 @@ pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Bo
 /// The allocations to make: disjoint, each the bounding box of boxes and
 /// existing allocations that overlap, or of boxes that are halves of it.
 pub(crate) fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box3; 2]> {
-    let exists =
-        |required: &&Box3| required.is_empty() || buffer.backing_of(memory, required).is_some();
-    // As it is nearly always.
-    match boxes.iter().position(|required| !exists(&required)) {
-        None => SmallVec::new(),
-        Some(first) => plan_for(buffer, memory, boxes[first..].iter().filter(|it| !exists(it))),
-    }
+    let mut missing = boxes
+        .iter()
+        .filter(|required| !required.is_empty() && buffer.backing_of(memory, required).is_none());
+    // Nearly always there is none.
+    missing.next().map_or_else(SmallVec::new, |first| {
+        plan_for(buffer, memory, std::iter::once(first).chain(missing))
+    })
 }
 
 #[inline(never)]
