@@ -273,10 +273,35 @@ impl CommandGraph {
                 });
             }
         });
-        if let Some(check) = check {
-            check.finish(&self.buffers);
+        if let Some(check) = check
+            && !check.finish(&self.buffers)
+        {
+            self.find_undeclared(task, chunks, need, diagnostics);
         }
         self.said = said;
+    }
+
+    /// Names the nodes whose chunks are said to write more than the whole index space is.
+    #[cold]
+    fn find_undeclared(
+        &self,
+        task: &Task,
+        chunks: &Chunks,
+        need: &Requirement<'_>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        chunks.for_each_near(&task.work.extent(), |node, chunk| {
+            let writes = need.images(chunk).writes().clone();
+            let region = writes.difference(&need.writes_of_all);
+            if !region.is_empty() {
+                diagnostics.push(Diagnostic::UndeclaredWrites {
+                    task: task.to_string(),
+                    buffer: buffer(&self.buffers, need.buffer).name.clone(),
+                    region,
+                    node,
+                });
+            }
+        });
     }
 
     /// Holds users' mappers to their word that one access does not touch what another writes:
@@ -480,6 +505,8 @@ struct WriteCheck<'a, 't> {
     local: NodeId,
     /// What no chunk has written so far that the whole index space is said to write.
     unwritten: Region,
+    /// How many elements chunks write, all together.
+    written: u64,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -491,25 +518,14 @@ impl<'a, 't> WriteCheck<'a, 't> {
         diagnostics: &'a mut Vec<Diagnostic>,
     ) -> Self {
         let unwritten = need.writes_of_all.difference(&need.writes);
-        Self { task, need, local, unwritten, diagnostics }
-    }
-
-    /// Holds a node, this one or another, to what the whole index space is said to write.
-    fn check_declared(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
-        if !self.need.writes_of_all.contains(writes) {
-            self.diagnostics.push(Diagnostic::UndeclaredWrites {
-                task: self.task.to_string(),
-                buffer: buffer(buffers, self.need.buffer).name.clone(),
-                region: writes.difference(&self.need.writes_of_all),
-                node,
-            });
-        }
+        let written = need.writes.volume();
+        Self { task, need, local, unwritten, written, diagnostics }
     }
 
     /// Another node writes this. Users' mappers are rare, and chunks are visited often.
     #[inline(never)]
     fn add(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
-        self.check_declared(node, writes, buffers);
+        self.written = self.written.saturating_add(writes.volume());
         self.unwritten.subtract(writes);
         if writes.intersects(&self.need.writes) {
             self.diagnostics.push(Diagnostic::OverlappingWrites {
@@ -522,10 +538,11 @@ impl<'a, 't> WriteCheck<'a, 't> {
         }
     }
 
-    /// All nodes have been added.
+    /// All nodes have been added. Whether it is certain that none of them writes anything that the whole index space is not
+    /// said to write: what chunks write that it is said to is at most as much as they write, and as much only if it is all.
     #[inline(never)]
-    fn finish(mut self, buffers: &BufferTable<Buffer>) {
-        self.check_declared(self.local, &self.need.writes, buffers);
+    fn finish(self, buffers: &BufferTable<Buffer>) -> bool {
+        let declared = self.need.writes_of_all.volume() - self.unwritten.volume();
         if !self.unwritten.is_empty() {
             self.diagnostics.push(Diagnostic::UnwrittenElements {
                 task: self.task.to_string(),
@@ -533,6 +550,7 @@ impl<'a, 't> WriteCheck<'a, 't> {
                 region: self.unwritten,
             });
         }
+        declared == self.written
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Index;
 
-use crate::buffer::Element;
+use crate::buffer::{Buffer, Element};
 use crate::fence::Fence;
 
 /// What indexes a fence: nothing.
@@ -20,6 +20,26 @@ impl<T, I: IndexOfFence, const D: usize> Index<I> for Fence<T, D> {
 
     fn index(&self, _: I) -> &T {
         unreachable!("no type indexes a fence")
+    }
+}
+
+/// What indexes a buffer: nothing.
+#[diagnostic::on_unimplemented(
+    message = "a buffer has no elements by index: tasks declare what they touch of it",
+    label = "indexes a buffer, which is no place in memory",
+    note = "let the kernel have a view: name the access in the tuple, `u.read(one_to_one())` or \
+            `u.read(all())` for elements anywhere, and take the view as a parameter of the closure, \
+            `|item, (u, v)|`",
+    note = "in the program itself, wait for a snapshot: `queue.fence(&u)?.wait()?[index]`"
+)]
+pub trait IndexOfBuffer {}
+
+#[doc(hidden)]
+impl<T, I: IndexOfBuffer, const D: usize> Index<I> for Buffer<T, D> {
+    type Output = T;
+
+    fn index(&self, _: I) -> &T {
+        unreachable!("no type indexes a buffer")
     }
 }
 

@@ -35,6 +35,7 @@ mod local;
 #[cfg(target_arch = "nvptx64")]
 mod machine;
 pub mod math;
+mod misuse;
 mod module;
 mod neighborhood;
 mod outside;
