@@ -61,7 +61,7 @@ enum Command {
     /// Prints our median beside the best build of the C++ original for every case that both have,
     /// and writes the same figures to `bench-results.json` in the target directory. With `graphs`,
     /// heap allocations per task are counted, too. After `scaling`, named as a group, the picture
-    /// docs/figures/scheduling-scaling.svg is drawn anew.
+    /// docs/figures/scheduling-scaling.svg is drawn anew; of a quick run, in the target directory.
     ///
     /// The group `instructions` counts the instructions of fixed cases under valgrind, and compares them
     /// with those committed in benches/instructions/counts.txt.

@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 
 use crate::backing::Backing;
 use crate::backings::Positions;
+use crate::box_groups::BoxGroups;
 use crate::buffer::BufferState;
 use crate::emitter::Emitter;
-use crate::groups::Groups;
 use crate::growth::{Reservations, grow};
 use crate::instruction::MemoryId;
 use crate::layout::is_contiguous;
@@ -163,10 +163,10 @@ fn plan_for<'a>(
 }
 
 /// Allocations to make, of which two that meet become one.
-type Planned = Groups<(), fn(&Box3, &Box3) -> bool>;
+type Planned = BoxGroups<(), fn(&Box3, &Box3) -> bool>;
 
 fn none_planned() -> Planned {
-    Groups::new(|a, b| a.intersects(b) || are_halves(a, b))
+    BoxGroups::new(|a, b| a.intersects(b) || are_halves(a, b))
 }
 
 /// Grows `extent` by everything it overlaps, until that is nothing more: what

@@ -4,7 +4,7 @@
 use celerity_regions::{Box3, Region};
 use smallvec::{SmallVec, smallvec};
 
-use crate::groups::Groups;
+use crate::box_groups::BoxGroups;
 
 pub(crate) type Pieces = SmallVec<[Region; 2]>;
 
@@ -20,7 +20,7 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
         [_] => return smallvec![region.clone()],
         _ => {}
     }
-    let mut groups = Groups::new(touches);
+    let mut groups = BoxGroups::new(touches);
     for &part in region.boxes() {
         groups.add(part, vec![part], |group, mut other| {
             // The few move to the many.
@@ -72,7 +72,7 @@ pub(crate) fn compact_boxes(region: &Region) -> Boxes {
 /// joined where they overlap. What would be mostly empty is left out, such as
 /// the borders of a tile, which overlap in its corners.
 pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
-    let mut groups = Groups::new(|a: &Box3, b: &Box3| a.intersects(b));
+    let mut groups = BoxGroups::new(|a: &Box3, b: &Box3| a.intersects(b));
     for region in regions {
         for_each_piece(region, |piece| {
             let bounds = piece.bounding_box();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn many_pieces_are_those_that_a_look_at_all_finds() {
-        const MANY: usize = Groups::<(), fn(&Box3, &Box3) -> bool>::FEW;
+        const MANY: usize = BoxGroups::<(), fn(&Box3, &Box3) -> bool>::FEW;
         let mut state = 3_u64;
         let mut random = move |end: usize| {
             state = state

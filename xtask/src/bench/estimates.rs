@@ -22,8 +22,8 @@ pub(crate) struct CriterionEstimate {
     pub(crate) median_ns: f64,
 }
 
-/// All cases below `folder` measured at `since` or later, sorted by group and function. Older
-/// results stay on disk but are of another build, so they are left out.
+/// All cases below `folder` measured at `since` or later, sorted by group and function, numbers in them
+/// by how large they are. Older results stay on disk but are of another build, so they are left out.
 ///
 /// # Errors
 /// If a folder or file cannot be read or is not what criterion writes.
@@ -32,8 +32,16 @@ pub(crate) fn collect(folder: &Path, since: SystemTime) -> Result<Vec<CriterionE
     if folder.is_dir() {
         visit(folder, since, &mut found)?;
     }
-    found.sort_by(|a, b| (&a.group, &a.function).cmp(&(&b.group, &b.function)));
+    found.sort_by_cached_key(|case| (in_order(&case.group), in_order(&case.function)));
     Ok(found)
+}
+
+/// The text in pieces of digits and of others, of which those of digits are compared as numbers.
+fn in_order(text: &str) -> Vec<(u64, String)> {
+    let is_same_kind = |a: &u8, b: &u8| a.is_ascii_digit() == b.is_ascii_digit();
+    let pieces = text.as_bytes().chunk_by(is_same_kind).map(String::from_utf8_lossy);
+    // What is no number comes behind all numbers, as it does among letters.
+    pieces.map(|piece| (piece.parse().unwrap_or(u64::MAX), piece.into_owned())).collect()
 }
 
 fn visit(
@@ -93,7 +101,7 @@ mod tests {
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
 
-    use super::{CriterionEstimate, collect};
+    use super::{CriterionEstimate, collect, in_order};
 
     /// A criterion folder with one case in it, removed when dropped.
     struct Results(PathBuf);
@@ -127,6 +135,15 @@ mod tests {
             median_ns: 12.5,
         };
         assert_eq!(collect(&results.0, SystemTime::UNIX_EPOCH).unwrap(), [expected]);
+    }
+
+    #[test]
+    fn numbers_are_in_order_of_how_large_they_are() {
+        let mut names =
+            ["4 x 4/soup", "a/1024", "16 x 1", "a/2", "a/128/x", "a", "a/128", "4 x 16"];
+        names.sort_by_cached_key(|name| in_order(name));
+        let expected = ["4 x 4/soup", "4 x 16", "16 x 1", "a", "a/2", "a/128", "a/128/x", "a/1024"];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -85,7 +85,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
 
 /// Runs the benchmarks named in `groups` (all, if there are none), prints the comparison and
 /// writes it as JSON into the target directory. The scaling of the scheduler is drawn, too, if it was
-/// asked for by name: the picture is under version control. Returns whether everything ran to its end.
+/// asked for by name: the picture is under version control, but one of a quick run goes into the target directory. Returns
+/// whether everything ran to its end.
 ///
 /// # Errors
 /// An unknown group, or files that cannot be read or written.
@@ -105,7 +106,15 @@ fn time(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, E
     fs::write(&path, comparison.to_json(quick))
         .map_err(|source| Error::Write { path: path.clone(), source })?;
     println!("written to {}", path.display());
-    if groups.iter().any(|group| group == DRAWN) { draw(workspace, &path) } else { Ok(true) }
+    if !groups.iter().any(|group| group == DRAWN) {
+        return Ok(true);
+    }
+    let picture = workspace.root.join(FIGURE);
+    match (quick, picture.file_name()) {
+        // Less exact than what is under version control.
+        (true, Some(name)) => draw(workspace, &path, &workspace.target_dir.join(name)),
+        _ => draw(workspace, &path, &picture),
+    }
 }
 
 /// Runs a benchmark, and returns what it has written of it: `None` if it has failed.
@@ -186,12 +195,16 @@ fn run_criterion(workspace: &Workspace, benches: &[String], quick: bool) -> Resu
 }
 
 /// Draws the results in the file `results`.
-fn draw(workspace: &Workspace, results: &Path) -> Result<bool, Error> {
+fn draw(workspace: &Workspace, results: &Path, picture: &Path) -> Result<bool, Error> {
     let mut command = cargo();
     command.current_dir(&workspace.root);
     command.args(["run", "--quiet", "--release", "--package", PACKAGE, "--bin", DRAW, "--"]);
-    command.arg(results).arg(FIGURE);
-    finish(command)
+    command.arg(results).arg(picture);
+    let is_drawn = finish(command)?;
+    if is_drawn {
+        println!("drawn to {}", picture.display());
+    }
+    Ok(is_drawn)
 }
 
 /// Runs `command` in the foreground; `false` if it ended with a failure.

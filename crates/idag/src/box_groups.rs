@@ -4,7 +4,7 @@ use celerity_regions::{Box3, BoxIndex};
 use smallvec::SmallVec;
 
 /// Things with bounds, of which those are joined whose bounds meet, until none do.
-pub(crate) struct Groups<T, M> {
+pub(crate) struct BoxGroups<T, M> {
     /// Whether two bounds meet: if so, they share an element or a face.
     meet: M,
     groups: SmallVec<[(Box3, T); 3]>,
@@ -12,7 +12,7 @@ pub(crate) struct Groups<T, M> {
     by_place: Option<Box<BoxIndex<usize>>>,
 }
 
-impl<T, M: Fn(&Box3, &Box3) -> bool> Groups<T, M> {
+impl<T, M: Fn(&Box3, &Box3) -> bool> BoxGroups<T, M> {
     /// Up to so many, a look at all for each takes less than to bring them into an index: a thousand pieces took half as long
     /// to be sent.
     pub(crate) const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 4096 };
