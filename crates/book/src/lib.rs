@@ -64,6 +64,8 @@ mod chapters {
     mod several_nodes {}
     #[doc = include_str!("../../../docs/book/errors.md")]
     mod errors {}
+    #[doc = include_str!("../../../docs/book/data-decides.md")]
+    mod data_decides {}
     #[doc = include_str!("../../../docs/book/memory.md")]
     mod memory {}
     #[doc = include_str!("../../../docs/book/testing.md")]

@@ -127,7 +127,8 @@ impl CommandGraph {
     /// order, and what is wrong with the task to `diagnostics`.
     ///
     /// # Panics
-    /// If the task names a buffer that is not registered.
+    /// If the task names a buffer that is not registered, or is not the one behind the last: T0 is the first. If a mapper of a
+    /// user's panics for a chunk, with a [`MapperPanic`](celerity_tdag::MapperPanic); the graph is of no use then.
     pub fn schedule(
         &mut self,
         task: &Task,

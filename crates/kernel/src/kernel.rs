@@ -146,8 +146,10 @@ pub enum PerGroup {}
 /// task are checked with.
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item: `{Views}`",
-    note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
-            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
+    note = "views must match the accesses in number, order and element type: `&T` for \
+            `read(one_to_one())`, `&mut T` for `write` and `read_write` of the same, `AtomicView` for \
+            `update`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`, `PartView` \
+            and `PartViewMut` for other parts"
 )]
 pub unsafe trait ItemKernel<const K: usize, Views>:
     Kernel + KernelForm<Form = PerItem>
@@ -163,9 +165,10 @@ pub unsafe trait ItemKernel<const K: usize, Views>:
 /// As of [`ItemKernel`].
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per row: `{Views}`",
-    note = "views must match the accesses in number, order and element type: `&[T]` and \
-            `&mut [T]` for `one_to_one`, `NeighborhoodRow` for the neighbourhoods, `WholeView` \
-            for `all`"
+    note = "views must match the accesses in number, order and element type: `&[T]` for \
+            `read(one_to_one())`, `&mut [T]` for `write` and `read_write` of the same, `AtomicView` \
+            for `update`, `NeighborhoodRow` for the neighbourhoods, `WholeView` for `all`, \
+            `PartView` and `PartViewMut` for other parts"
 )]
 pub unsafe trait RowKernel<const K: usize, Views>:
     Kernel + KernelForm<Form = PerRow>
@@ -181,8 +184,10 @@ pub unsafe trait RowKernel<const K: usize, Views>:
 /// As of [`ItemKernel`].
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item of a group: `{Views}`",
-    note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
-            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
+    note = "views must match the accesses in number, order and element type: `&T` for \
+            `read(one_to_one())`, `&mut T` for `write` and `read_write` of the same, `AtomicView` for \
+            `update`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`, `PartView` \
+            and `PartViewMut` for other parts"
 )]
 pub unsafe trait GroupKernel<const K: usize, Views>:
     Kernel + KernelForm<Form = PerGroup>
