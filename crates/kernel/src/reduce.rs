@@ -117,7 +117,8 @@ impl<'a, T: Copy, O: Operator<T>, const D: usize> ArrayReducer<'a, T, O, D> {
     #[must_use]
     #[inline]
     pub fn new(accumulators: &'a [Cell<T>], range: [usize; D], operator: O) -> Self {
-        assert!(accumulators.len() == range.iter().product(), "one accumulator per element");
+        let elements = range.iter().try_fold(1_usize, |all, &size| all.checked_mul(size));
+        assert!(elements == Some(accumulators.len()), "one accumulator per element");
         Self { accumulators, range, operator }
     }
 
@@ -146,9 +147,12 @@ impl<'a, T: Copy, O: Operator<T>, const D: usize> ArrayReducer<'a, T, O, D> {
     }
 
     #[cfg(not(target_arch = "nvptx64"))]
+    #[allow(unsafe_code)]
     #[inline]
     fn combine_in(&self, position: usize, value: T) {
-        let accumulator = &self.accumulators[position];
+        // SAFETY: `combine_at` has found it inside of `range`, which has as many elements as there are
+        // accumulators, by `new`.
+        let accumulator = unsafe { self.accumulators.get_unchecked(position) };
         accumulator.set(self.operator.combine(accumulator.get(), value));
     }
 
@@ -215,6 +219,18 @@ mod tests {
         reducer.combine_at([1, 0], 2);
         reducer.combine_at([0, 2], 1);
         assert_eq!(cells.map(Cell::into_inner), [0, 0, 1, 7, 0, 0]);
+    }
+
+    /// A position is not compared with how many there are.
+    #[test]
+    fn there_is_an_accumulator_for_each_element() {
+        for (count, range) in [(6, [2, 4]), (6, [7, 1]), (6, [0, 6]), (0, [1 << 32, 1 << 32])] {
+            let made = catch_unwind(|| {
+                let cells: [Cell<u32>; 6] = Default::default();
+                let _ = ArrayReducer::new(&cells[..count], range, Sum);
+            });
+            assert!(made.is_err(), "{range:?}");
+        }
     }
 
     #[test]
