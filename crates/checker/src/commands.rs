@@ -151,11 +151,12 @@ impl Commands {
                 self.roots.check(vertex, &parts, buffer)?;
             }
             self.roots.note(&batch.task.work, access, &parts, buffer);
-            for part in parts {
-                if access.mode.reads() {
-                    self.read_current(buffer, me, &part)?;
-                }
-                if access.mode.writes() {
+            // Parts may overlap: none is written before all are read.
+            if access.mode.reads() {
+                parts.iter().try_for_each(|part| self.read_current(buffer, me, part))?;
+            }
+            if access.mode.writes() {
+                for part in parts {
                     self.write(buffer, me, &part, &[(part, AbstractValue::Task(batch.task.id))])?;
                 }
             }

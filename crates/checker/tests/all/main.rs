@@ -2,4 +2,5 @@
 
 mod can_fail;
 mod flat_memory;
+mod lawful;
 mod random_programs;
