@@ -175,12 +175,22 @@ impl BufferAccess {
 impl fmt::Display for BufferAccess {
     /// What a task does, in messages: `reads through one_to_one`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = match self.mode {
+        write!(f, "{} through {}", self.verb(), self.mapper)
+    }
+}
+
+impl BufferAccess {
+    /// The same of a buffer of so many dimensions, of which a border has as many.
+    pub(crate) fn in_words(&self, dims: u8) -> String {
+        format!("{} through {}", self.verb(), self.mapper.of_dims(dims))
+    }
+
+    fn verb(&self) -> &'static str {
+        match self.mode {
             AccessMode::Read => "reads",
             AccessMode::Write => "writes",
             AccessMode::ReadWrite => "reads and writes",
             AccessMode::Update => "updates",
-        };
-        write!(f, "{verb} through {}", self.mapper)
+        }
     }
 }

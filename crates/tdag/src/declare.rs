@@ -164,7 +164,7 @@ impl Subject<'_> {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
             region: Box::new(region),
-            accesses: [other, self.access].map(ToString::to_string),
+            accesses: [other, self.access].map(|access| access.in_words(self.buffer.dims)),
         })
     }
 
