@@ -15,6 +15,14 @@ pub enum Error {
         /// The variable that is missing.
         name: &'static str,
     },
+    /// A variable says neither yes nor no.
+    #[error("{name} is {value:?}, and can be `on` or `off`")]
+    Word {
+        /// The variable.
+        name: &'static str,
+        /// What it is set to.
+        value: String,
+    },
     /// A compiler that was asked for by name cannot be used.
     #[error("CELERITY_DEVICE_RUSTC is {}, which cannot be used: {what}", rustc.display())]
     Unusable {

@@ -90,6 +90,9 @@ impl Build {
         for name in toolchain::VARIABLES {
             println!("cargo::rerun-if-env-changed={name}");
         }
+        if !toolchain::is_wanted()? {
+            return embed::missing(&script, toolchain::LEFT_OUT);
+        }
         match toolchain::find()? {
             Some(toolchain) => self.compile(&script, &toolchain),
             None => {

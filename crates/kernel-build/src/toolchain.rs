@@ -12,8 +12,11 @@ use crate::error::Error;
 const RUSTC: &str = "CELERITY_DEVICE_RUSTC";
 const RUST_SRC: &str = "CELERITY_DEVICE_RUST_SRC";
 
-/// The environment variables that choose a compiler.
-pub(crate) const VARIABLES: [&str; 3] = [RUSTC, RUST_SRC, "PATH"];
+/// Whether there is to be code for devices at all.
+const CODE: &str = "CELERITY_DEVICE_CODE";
+
+/// The environment variables that choose a compiler, or none.
+pub(crate) const VARIABLES: [&str; 4] = [CODE, RUSTC, RUST_SRC, "PATH"];
 
 /// Where distributions put their compiler.
 const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
@@ -28,6 +31,26 @@ pub(crate) struct Toolchain {
     /// What the compiler says of itself, for hashes.
     pub(crate) verbose_version: String,
 }
+
+/// Whether code for devices is wanted, as it is unless [`CODE`] says otherwise.
+///
+/// # Errors
+/// If that is set to something else than a way of saying yes or no.
+pub(crate) fn is_wanted() -> Result<bool, Error> {
+    env::var_os(CODE).map_or(Ok(true), |value| means_yes(&value.to_string_lossy()))
+}
+
+fn means_yes(value: &str) -> Result<bool, Error> {
+    match value {
+        "on" | "1" | "true" => Ok(true),
+        "off" | "0" | "false" => Ok(false),
+        _ => Err(Error::Word { name: CODE, value: value.to_owned() }),
+    }
+}
+
+/// What to do where no code was wanted.
+pub(crate) const LEFT_OUT: &str =
+    "CELERITY_DEVICE_CODE=off has left that out; build without the variable";
 
 /// The first that can be used: the one that [`RUSTC`] names, the one that compiles
 /// the program, rustup's nightly, the system's.
@@ -162,6 +185,15 @@ mod tests {
         fs::write(root.join("src/version"), version).unwrap();
         fs::write(root.join("library/core/src/lib.rs"), "").unwrap();
         root.join("library")
+    }
+
+    #[test]
+    fn code_is_wanted_or_not() {
+        for (value, wanted) in [("on", true), ("1", true), ("off", false), ("false", false)] {
+            assert_eq!(means_yes(value).unwrap(), wanted);
+        }
+        let error = means_yes("nein").unwrap_err().to_string();
+        assert_eq!(error, "CELERITY_DEVICE_CODE is \"nein\", and can be `on` or `off`");
     }
 
     #[test]
