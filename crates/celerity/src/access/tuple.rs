@@ -21,7 +21,7 @@ use crate::tuples::for_tuples;
     label = "not accesses that this kernel can have",
     note = "accesses are what `buffer.read(mapper)`, `.write(mapper)`, `.read_write(mapper)`, \
             `.update(mapper)` and `.reduce(operator)` return, or a tuple of up to twenty of them; side \
-            effects on host objects are for host tasks",
+            effects on host objects, and lists of accesses, are for host tasks",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality; kernels write through `one_to_one`, `slice`, `per_dimension` or \
             `disjoint_mapper`"
