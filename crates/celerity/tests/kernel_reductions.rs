@@ -404,6 +404,7 @@ fn rows_reduce_to_the_bits_of_items() {
     for (range, hint) in [
         ([17, 40, 50], Hint::BandSplit),
         ([17, 40, 50], Hint::TiledSplit),
+        ([17, 40, 52], Hint::TiledSplit),
         ([3, 5, 4000], Hint::SplitAlong(2)),
         ([1, 1, 1], Hint::BandSplit),
     ] {
