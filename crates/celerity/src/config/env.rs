@@ -186,6 +186,10 @@ const VARIABLES: [Variable; 25] = [
     },
 ];
 
+/// Variables that builds of kernels look at. `cargo run` hands them on to the program.
+const OF_BUILDS: [&str; 3] =
+    ["CELERITY_DEVICE_CODE", "CELERITY_DEVICE_RUSTC", "CELERITY_DEVICE_RUST_SRC"];
+
 /// Variables of the original that set what there is nothing of here, and what to do in their place.
 const FOREIGN: [(&str, &str); 4] = [
     ("CELERITY_BACKEND_DEVICE_SUBMISSION_THREADS", "; devices have threads of their own as needed"),
@@ -232,6 +236,9 @@ impl Config {
 
 fn set(config: Config, name: &OsStr, value: &OsStr) -> Result<Config, ConfigError> {
     let Some(variable) = VARIABLES.iter().find(|variable| variable.name == name) else {
+        if OF_BUILDS.iter().any(|of_builds| *of_builds == name) {
+            return Ok(config);
+        }
         if let Some((name, instead)) = FOREIGN.into_iter().find(|(foreign, _)| *foreign == name) {
             return Err(ConfigError::ForeignVariable { name, instead });
         }
@@ -537,5 +544,8 @@ mod tests {
     fn other_variables_are_ignored() {
         assert_eq!(parse("PATH", "/bin"), Ok(Config::default()));
         assert_eq!(parse("celerity_nodes", "0"), Ok(Config::default()));
+        for name in OF_BUILDS {
+            assert_eq!(parse(name, "off"), Ok(Config::default()));
+        }
     }
 }
