@@ -54,6 +54,24 @@ pub struct NodeCheckerConfig {
     pub eager_allocation: bool,
 }
 
+impl NodeCheckerConfig {
+    /// All is checked, of devices with memories of their own that no network reaches, whose allocations are made when they are
+    /// needed.
+    #[must_use]
+    pub const fn new(nodes: usize, local: NodeId, devices: usize) -> Self {
+        Self {
+            nodes,
+            local,
+            devices,
+            device_memory: DeviceMemory::Own,
+            device_wires: false,
+            device_collectives: false,
+            depth: Depth::Full,
+            eager_allocation: false,
+        }
+    }
+}
+
 /// Checks one node's graphs while they are generated.
 ///
 /// Calls come in the order in which the generators got theirs. After the first

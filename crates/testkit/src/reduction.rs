@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use celerity_cdag::{CommandGraph, CommandGraphConfig, NodeId};
-use celerity_checker::{Depth, Finding, NodeChecker, NodeCheckerConfig};
-use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig, Schedule};
+use celerity_checker::{Finding, NodeChecker, NodeCheckerConfig};
+use celerity_idag::{InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
     Access, AccessMode, BufferInfo, IndexSpace, Mapper, NewBuffer, Task, TaskGraph,
@@ -92,16 +92,7 @@ impl ReductionCase {
         buffers: &[Arc<BufferInfo>],
     ) -> Result<(), Box<Finding>> {
         let (local, nodes, devices) = (NodeId::from_index(node), self.nodes, self.devices);
-        let mut checker = NodeChecker::new(NodeCheckerConfig {
-            nodes,
-            local,
-            devices,
-            device_memory: DeviceMemory::Own,
-            device_wires: false,
-            device_collectives: false,
-            depth: Depth::Full,
-            eager_allocation: false,
-        });
+        let mut checker = NodeChecker::new(NodeCheckerConfig::new(nodes, local, devices));
         let mut commands = CommandGraph::new(CommandGraphConfig { nodes, local });
         let mut instructions = InstructionGraph::new(InstructionGraphConfig { devices });
         for buffer in buffers {

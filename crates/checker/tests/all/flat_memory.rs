@@ -1,8 +1,8 @@
 //! What a checker remembers depends on what a program does, not on how long.
 
 use celerity_cdag::{CommandGraph, CommandGraphConfig, NodeId};
-use celerity_checker::{Depth, NodeChecker, NodeCheckerConfig};
-use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig, Schedule};
+use celerity_checker::{NodeChecker, NodeCheckerConfig};
+use celerity_idag::{InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::Box3;
 use celerity_tdag::{
     Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskGraph, TaskGraphConfig,
@@ -22,16 +22,7 @@ struct Node {
 
 impl Node {
     fn new(local: NodeId) -> Self {
-        let config = NodeCheckerConfig {
-            nodes: NODES,
-            local,
-            devices: 2,
-            device_memory: DeviceMemory::Own,
-            device_wires: false,
-            device_collectives: false,
-            depth: Depth::Full,
-            eager_allocation: false,
-        };
+        let config = NodeCheckerConfig::new(NODES, local, 2);
         Self {
             commands: CommandGraph::new(CommandGraphConfig { nodes: NODES, local }),
             instructions: InstructionGraph::new(InstructionGraphConfig { devices: 2 }),

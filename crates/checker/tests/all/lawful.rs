@@ -1,8 +1,8 @@
 //! What is lawful, if rare, breaks no rule.
 
 use celerity_cdag::{CommandGraph, CommandGraphConfig, NodeId};
-use celerity_checker::{ClusterChecker, Depth, NodeChecker, NodeCheckerConfig};
-use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig, Schedule};
+use celerity_checker::{ClusterChecker, NodeChecker, NodeCheckerConfig};
+use celerity_idag::{InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::Box3;
 use celerity_tdag::{
     Access, AccessMode, IndexSpace, Mapper, NeighborhoodShape, NewBuffer, TaskGraph,
@@ -32,16 +32,7 @@ fn finding(
     let mut cluster = ClusterChecker::new(nodes);
     for node in 0..nodes {
         let local = NodeId::from_index(node as u64);
-        let mut checker = NodeChecker::new(NodeCheckerConfig {
-            nodes,
-            local,
-            devices: 2,
-            device_memory: DeviceMemory::Own,
-            device_wires: false,
-            device_collectives: false,
-            depth: Depth::Full,
-            eager_allocation: false,
-        });
+        let mut checker = NodeChecker::new(NodeCheckerConfig::new(nodes, local, 2));
         let mut commands = CommandGraph::new(CommandGraphConfig { nodes, local });
         let config = InstructionGraphConfig { devices: 2 };
         let mut instructions = InstructionGraph::new(config).on_node(local);

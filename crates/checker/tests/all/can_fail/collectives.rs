@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind, NodeId};
-use celerity_checker::{Depth, Finding, Hazard, NodeCheckerConfig, Violation, check_schedule};
+use celerity_checker::{Finding, Hazard, NodeCheckerConfig, Violation, check_schedule};
 use celerity_cpd::{Collective, Ends, Pattern};
-use celerity_idag::DeviceMemory;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::AccessMode::{Read, Write};
 use celerity_tdag::{DependencyKind, IndexSpace, NeighborhoodShape};
@@ -73,16 +72,7 @@ impl Case {
     fn verdict(&self) -> Result<(), Box<Finding>> {
         let instructions = InstructionTrace::of_all(&self.tasks, &self.commands, 1);
         let instructions = instructions.expect("nothing is wrong with the program");
-        let config = NodeCheckerConfig {
-            nodes: NODES,
-            local: NodeId::from_index(0),
-            devices: 1,
-            device_memory: DeviceMemory::Own,
-            device_wires: false,
-            device_collectives: false,
-            depth: Depth::Full,
-            eager_allocation: false,
-        };
+        let config = NodeCheckerConfig::new(NODES, NodeId::from_index(0), 1);
         let nodes = self.commands.iter().zip(&instructions);
         check_schedule(config, nodes.map(|(cdag, idag)| events(&self.tasks, cdag, idag)))
     }
