@@ -292,8 +292,7 @@ impl CommandGraph {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         chunks.for_each_near(&task.work.extent(), |node, chunk| {
-            let writes = need.images(chunk).writes().clone();
-            let region = writes.difference(&need.writes_of_all);
+            let region = need.images(chunk).writes().difference(&need.writes_of_all);
             if !region.is_empty() {
                 diagnostics.push(Diagnostic::UndeclaredWrites {
                     task: task.to_string(),

@@ -115,8 +115,8 @@ impl BufferState {
     }
 
     /// The allocations in one memory, and what is on its way.
-    pub(crate) fn memory_and_stages(&mut self, memory: MemoryId) -> (&mut [Backing], &mut Stages) {
-        (self.memories[memory.slot()].as_mut_slice(), &mut self.stages)
+    pub(crate) fn memory_and_stages(&mut self, memory: MemoryId) -> (&mut Backings, &mut Stages) {
+        (&mut self.memories[memory.slot()], &mut self.stages)
     }
 
     /// All allocations in all memories.

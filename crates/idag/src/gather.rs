@@ -4,6 +4,7 @@
 use celerity_regions::Box3;
 
 use crate::backing::{Backing, Identity};
+use crate::backings::Backings;
 use crate::emitter::Emitter;
 use crate::instruction::MemoryId;
 use crate::linearize::Stops;
@@ -47,21 +48,24 @@ pub(crate) fn copy_through(
 /// `sources` of one memory have.
 pub(crate) fn pack<'a>(
     emitter: &mut Emitter<'_>,
-    (sources, stages): (&mut [Backing], &'a mut Stages),
+    (sources, stages): (&mut Backings, &'a mut Stages),
     identity: Identity,
     links: &Links,
     elements: Box3,
 ) -> &'a mut Backing {
     let mut stage = stage_for(emitter, stages, identity, MemoryId::HOST, elements);
     let missing = stage.missing();
-    for source in sources {
-        let held: Boxes = missing.boxes().iter().flat_map(|part| source.held_in(part)).collect();
-        for part in held {
-            let ends = (source.side(), stage.backing.side());
-            let stops = links.stops(ends, &part, identity.elem_size);
-            let ends = (&mut *source, &mut stage.backing);
-            copy_through(emitter, stages, identity, &stops, ends, part);
-        }
+    if !missing.is_empty() {
+        sources.each_holding_some_of(&missing.bounding_box(), |source| {
+            let held: Boxes =
+                missing.boxes().iter().flat_map(|part| source.held_in(part)).collect();
+            for part in held {
+                let ends = (source.side(), stage.backing.side());
+                let stops = links.stops(ends, &part, identity.elem_size);
+                let ends = (&mut *source, &mut stage.backing);
+                copy_through(emitter, stages, identity, &stops, ends, part);
+            }
+        });
     }
     stages.put(stage)
 }
