@@ -34,12 +34,13 @@ struct Cell {
         return at(inside(z + dz), inside(y + dy), inside(x + dx));
     }
 
-    // So far away, where edges of the square meet.
-    __device__ size_t around(int dy, int dx) const
+    // So far away, where edges of the cube meet, or of the square.
+    __device__ size_t around(int dz, int dy, int dx) const
     {
         const auto inside = [&](int at) { return at < 0 ? at + side : at < side ? at : at - side; };
-        return at(0, inside(y + dy), inside(x + dx));
+        return at(inside(z + dz), inside(y + dy), inside(x + dx));
     }
+    __device__ size_t around(int dy, int dx) const { return around(0, dy, dx); }
 };
 
 __global__ void magnetic(float* __restrict__ hx, float* __restrict__ hy, float* __restrict__ hz, const float* __restrict__ ex,
@@ -132,6 +133,68 @@ __global__ void lattice(float* __restrict__ a, float* __restrict__ b, float* __r
 #pragma unroll
     for (int k = 0; k < 9; ++k)
         to[k][cell.at()] = arrived[k] + rate * (directions.equilibrium(k, density, down, right) - arrived[k]);
+}
+
+// D3Q19: those of the 27 directions around a cell that are not along all three dimensions.
+struct InSpace {
+    int z[19], y[19], x[19];
+    float weights[19];
+
+    __host__ __device__ constexpr InSpace() : z(), y(), x(), weights()
+    {
+        int next = 0;
+        for (int at = 0; at < 27; ++at) {
+            const int dz = at / 9 - 1, dy = at / 3 % 3 - 1, dx = at % 3 - 1, square = dz * dz + dy * dy + dx * dx;
+            if (square == 3) continue;
+            z[next] = dz, y[next] = dy, x[next] = dx;
+            weights[next++] = square == 0 ? 1.f / 3 : square == 1 ? 1.f / 18 : 1.f / 36;
+        }
+    }
+
+    __device__ float equilibrium(int k, float density, float v, float u, float w) const
+    {
+        const float square = 1.5f * (v * v + u * u + w * w), along = 3.0f * (float(z[k]) * v + float(y[k]) * u + float(x[k]) * w);
+        return weights[k] * density * (1.0f + along + 0.5f * along * along - square);
+    }
+};
+
+struct SpaceBuffers {
+    float* field[19];
+};
+
+__global__ void space_fill(SpaceBuffers to, int side)
+{
+    const Cell cell(side);
+    if (!cell.is_there()) return;
+    const int z = cell.z - side / 2, y = cell.y - side / 2, x = cell.x - side / 2;
+    const float density = 1.0f + 0.1f / (1.0f + float(z * z + y * y + x * x));
+    constexpr InSpace directions;
+#pragma unroll
+    for (int k = 0; k < 19; ++k) to.field[k][cell.at()] = directions.equilibrium(k, density, 0, 0, 0);
+}
+
+__global__ void space(SpaceBuffers to, SpaceBuffers from, int side, float rate)
+{
+    const Cell cell(side);
+    if (!cell.is_there()) return;
+    constexpr InSpace directions;
+    float arrived[19], density = 0, v = 0, u = 0, w = 0;
+#pragma unroll
+    for (int k = 0; k < 19; ++k)
+        arrived[k] = __ldg(from.field[k] + cell.around(-directions.z[k], -directions.y[k], -directions.x[k]));
+#pragma unroll
+    for (int k = 0; k < 19; ++k) {
+        density += arrived[k];
+        v += float(directions.z[k]) * arrived[k];
+        u += float(directions.y[k]) * arrived[k];
+        w += float(directions.x[k]) * arrived[k];
+    }
+    v = v / density;
+    u = u / density;
+    w = w / density;
+#pragma unroll
+    for (int k = 0; k < 19; ++k)
+        to.field[k][cell.at()] = arrived[k] + rate * (directions.equilibrium(k, density, v, u, w) - arrived[k]);
 }
 
 __global__ void coarsen(float* __restrict__ coarse, const float* __restrict__ fine, int side)
@@ -288,6 +351,15 @@ public:
                                                         from[0], from[1], from[2], from[3], from[4], from[5], from[6],
                                                         from[7], from[8], size, 1.25f);
             });
+        } else if (shape == "space") {
+            std::vector<float*> from = noises(19, cube), to = noises(19, cube);
+            SpaceBuffers before, after;
+            std::copy(from.begin(), from.end(), before.field);
+            std::copy(to.begin(), to.end(), after.field);
+            space_fill<<<dim3(blocks(side, 32), blocks(side, 8), side), dim3(32, 8), 0, stream()>>>(before, side);
+            of(152.0 * cube, to[5], cube, 3, side, [=](dim3 grid, dim3 threads) {
+                space<<<grid, threads, 0, stream()>>>(after, before, side, 1.25f);
+            });
         } else if (shape == "coarser") {
             float *coarse = noise_of(cube, 0), *fine = noise_of(8 * cube, 1);
             of(36.0 * cube, coarse, cube, 3, side, [=](dim3 grid, dim3 threads) {
@@ -331,7 +403,7 @@ public:
                 throw_darts<<<grid, threads, 0, stream()>>>(hits, square, 8);
             });
         } else {
-            fail("--shape is fields, coefficients, lattice, coarser, finer, ways, nearest, sparse, columns or darts");
+            fail("--shape is fields, coefficients, lattice, space, coarser, finer, ways, nearest, sparse, columns or darts");
         }
     }
 

@@ -216,7 +216,7 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         // with (`TaskBuilder::lower`), and is in nobody else's hands. That it holds the images of
         // the mappers that views go by, `check` has seen; the views of other mappers are confined
         // to the region that is bound (`Elements::single_box`).
-        let bound = unsafe { A::bind(&self.plan, memory) };
+        let bound = unsafe { A::bind(&self.plan, &mut memory.iter()) };
         let interior = A::interior(&bound);
         (bound, interior)
     }

@@ -196,20 +196,24 @@ impl CodeLoader {
         Self { driver, compiler, capabilities, units: Mutex::default() }
     }
 
-    /// What to launch.
-    pub(crate) fn entry(&self, gpu: Gpu, code: &dyn DeviceCode) -> Result<LoadedEntry, CodeError> {
-        self.with_entry(gpu, code, Clone::clone)
+    /// What to launch, by its name.
+    pub(crate) fn entry(
+        &self,
+        gpu: Gpu,
+        named: (&dyn DeviceCode, &str),
+    ) -> Result<LoadedEntry, CodeError> {
+        self.with_entry(gpu, named, Clone::clone)
     }
 
     /// Looks at what to launch.
     fn with_entry<T>(
         &self,
         gpu: Gpu,
-        code: &dyn DeviceCode,
+        (code, name): (&dyn DeviceCode, &str),
         look: impl FnOnce(&LoadedEntry) -> T,
     ) -> Result<T, CodeError> {
         let unit = self.unit(code.module());
-        let (on_gpu, name) = (&unit.on_gpus[gpu.slot()], code.entry());
+        let on_gpu = &unit.on_gpus[gpu.slot()];
         let mut entries = lock(&on_gpu.entries);
         if let Some((_, known)) = entries.iter().find(|(known, _)| **known == *name) {
             return Ok(look(known));
@@ -239,7 +243,7 @@ impl CodeLoader {
         accesses: usize,
     ) -> Result<(), CodeError> {
         // Not a copy of it: the panic record is counted on the thread of the GPU.
-        let expected = self.with_entry(gpu, code, |entry| entry.parameter_bytes)?;
+        let expected = self.with_entry(gpu, (code, code.entry()), |entry| entry.parameter_bytes)?;
         let Some(expected) = expected else { return Ok(()) };
         let region = Region::empty();
         let nothing = BoundMemory::of_nothing(&region);

@@ -30,6 +30,13 @@ pub unsafe trait DeviceCode: Send + Sync {
     /// The name of the entry point in the module.
     fn entry(&self) -> &str;
 
+    /// The name of the one that [launches](Self::launch) a chunk that is bound to `memory`, where that is not the same for all. Of
+    /// the same parameters.
+    fn entry_for(&self, memory: &[BoundMemory<'_>]) -> &str {
+        let _ = memory;
+        self.entry()
+    }
+
     /// Bytes of shared memory that each block of any launch takes, as far as that is known
     /// before there is one.
     fn shared_bytes(&self) -> u64 {

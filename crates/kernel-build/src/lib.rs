@@ -12,6 +12,7 @@ mod left;
 mod limits;
 mod link;
 mod merge;
+mod parameters;
 mod places;
 mod products;
 mod sysroot;
@@ -114,7 +115,7 @@ impl Build {
                 true => merge::merge(strict, &best(true)?, merge::SUFFIX),
                 false => strict,
             };
-            modules.push((architecture, ptx));
+            modules.push((architecture, parameters::allow(ptx)));
         }
         embed::modules(script, &modules)
     }

@@ -15,6 +15,8 @@ use crate::views::Kind;
 struct Names {
     pointer: Ident,
     block: Ident,
+    /// The block that says where elements are: its own, or that of the first of its list.
+    place: Ident,
     state: Ident,
     /// Of a reduction: what a thread keeps of its tile.
     tile: Ident,
@@ -26,6 +28,7 @@ pub(crate) enum EntryKind {
     Plain,
     Narrow,
     Stacked,
+    Apart,
 }
 
 impl EntryKind {
@@ -34,6 +37,7 @@ impl EntryKind {
             Self::Plain => quote!(Plain),
             Self::Narrow => quote!(Narrow),
             Self::Stacked => quote!(Stacked),
+            Self::Apart => quote!(Apart),
         };
         quote!(::celerity_kernel::abi::EntryKind::#name)
     }
@@ -58,6 +62,7 @@ pub(crate) fn other_name(
         EntryKind::Stacked if may && is_one_field && kernel.dims.to_string() != "1" => {
             Some(format!("{entry_name}$stacked"))
         }
+        EntryKind::Apart if kernel.views.have_lists() => Some(format!("{entry_name}$apart")),
         _ => None,
     }
 }
@@ -71,7 +76,7 @@ pub(crate) fn entry(
     entry_kind: EntryKind,
     arguments: &KernelOptions,
 ) -> TokenStream {
-    let (traits, all) = (view_traits(kernel), names(kernel));
+    let (traits, all) = (view_traits(kernel), names(kernel, entry_kind));
     let (pointers, blocks): (Vec<_>, Vec<_>) =
         all.iter().map(|Names { pointer, block, .. }| (pointer, block)).unzip();
     let (scalars, types) = names_and_types(kernel);
@@ -94,7 +99,7 @@ pub(crate) fn entry(
     let arithmetic = if arguments.is_fast { quote!(fast) } else { quote!(strict) };
     let limits = arguments.registers.as_ref();
     let limit = limits.and_then(|limits| match entry_kind {
-        EntryKind::Plain => limits.wide,
+        EntryKind::Plain | EntryKind::Apart => limits.wide,
         EntryKind::Narrow => limits.narrow,
         EntryKind::Stacked => limits.stacked,
     });
@@ -130,10 +135,16 @@ fn reduces(kernel: &ParsedKernel) -> bool {
     kernel.views.list.iter().any(|view| view.reduces)
 }
 
-fn names(kernel: &ParsedKernel) -> Vec<Names> {
+fn names(kernel: &ParsedKernel, entry_kind: EntryKind) -> Vec<Names> {
+    let firsts = kernel.views.firsts();
+    let block_of = |index: usize| match entry_kind {
+        EntryKind::Apart => index,
+        EntryKind::Plain | EntryKind::Narrow | EntryKind::Stacked => firsts[index],
+    };
     let names = |index: usize| Names {
         pointer: format_ident!("__pointer{index}"),
         block: format_ident!("__block{index}"),
+        place: format_ident!("__block{}", block_of(index)),
         state: format_ident!("__state{index}"),
         tile: format_ident!("__tile{index}"),
     };
@@ -268,7 +279,7 @@ fn body(
     let turbofish = type_generics.as_turbofish();
     let list = || kernel.views.list.iter().zip(traits).zip(names);
     let states = list().filter(|((view, _), _)| !view.reduces).map(
-        |((_, view), Names { pointer, block, state, .. })| {
+        |((_, view), Names { pointer, place: block, state, .. })| {
             quote!(
                 // SAFETY: hosts start this by its calling convention.
                 let mut #state = unsafe { #view::state(&mut #pointer, &#block, &__place) };
@@ -285,19 +296,14 @@ fn body(
     let static_lifetime = Lifetime::new("'static", Span::call_site());
     // An item of a group is combined into the only accumulator of its thread.
     let nth = if let Form::Group = kernel.form { quote!(0) } else { quote!(__nth) };
-    let made: Vec<_> = list()
-        .map(|((view, ty), Names { state, tile, .. })| match view.reduces {
-            true => {
-                let ty = view.with_lifetime(&static_lifetime);
-                quote!(<#ty as ::celerity_kernel::InTile>::view(&#tile, #nth))
-            }
-            false => quote!(#ty::view(&mut #state)),
-        })
-        .collect();
-    let made = match kernel.views.bare {
-        true => quote!(#(#made)*),
-        false => quote!((#(#made,)*)),
-    };
+    let made = list().map(|((view, ty), Names { state, tile, .. })| match view.reduces {
+        true => {
+            let ty = view.with_lifetime(&static_lifetime);
+            quote!(<#ty as ::celerity_kernel::InTile>::view(&#tile, #nth))
+        }
+        false => quote!(#ty::view(&mut #state)),
+    });
+    let made = kernel.views.all(made);
     let rest = arguments(
         kernel,
         |scalar| quote!(#scalar),

@@ -98,10 +98,14 @@ fn on_hosts_too(kernel: &ParsedKernel, call: ItemFn) -> TokenStream {
             clippy::unused_async
         )]
     };
-    let Some(body) = &kernel.future else { return quote!(#allowed #call) };
+    let Some(body) = &kernel.future else {
+        let call = kernel.views.taken_one_by_one(call);
+        return quote!(#allowed #call);
+    };
     let mut future = call.clone();
     future.sig.asyncness = Some(parse_quote!(async));
     *future.block = body.clone();
+    let [call, future] = [call, future].map(|function| kernel.views.taken_one_by_one(function));
     quote! {
         #[cfg(target_arch = "nvptx64")]
         #allowed
@@ -161,7 +165,7 @@ fn mentions(ty: &Type, names: &[&Ident]) -> bool {
 fn host(kernel: &ParsedKernel) -> TokenStream {
     let ParsedKernel { name, generics, dims, .. } = kernel;
     let lifetime = Lifetime::new("'__views", Span::call_site());
-    let views = views_with(kernel, &lifetime);
+    let views = kernel.views.ty(&lifetime);
     let (_, type_generics, _) = generics.split_for_impl();
     let mut extended = generics.clone();
     extended.params.insert(0, parse_quote!(#lifetime));
@@ -186,7 +190,8 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         |start, len| quote!(__local.slice(#described.local_bytes().saturating_add(#start), #len)),
     );
     let form = form_type(kernel.form);
-    let call = quote!(Self::call(__at, __views, #(#rest),*));
+    let taken = kernel.views.one_by_one(&quote!(__views));
+    let call = quote!(Self::call(__at, #taken, #(#rest),*));
     let (needs_stack, output, run) = match (kernel.form, &kernel.future) {
         (Form::Item | Form::Row, _) => (None, None, quote!(#call;)),
         (Form::Group, future) => {
@@ -224,11 +229,13 @@ fn compiled(kernel: &ParsedKernel, instance: &Instance, arguments: &KernelOption
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);
     let entry = entry::entry(kernel, &entry_name, EntryKind::Plain, arguments);
-    let others = [EntryKind::Narrow, EntryKind::Stacked].into_iter().filter_map(|entry_kind| {
-        let name = entry::other_name(kernel, &entry_name, entry_kind)?;
-        let entry = entry::entry(kernel, &name, entry_kind, arguments);
-        Some(quote!(const _: () = { #entry };))
-    });
+    let others = [EntryKind::Narrow, EntryKind::Stacked, EntryKind::Apart].into_iter().filter_map(
+        |entry_kind| {
+            let name = entry::other_name(kernel, &entry_name, entry_kind)?;
+            let entry = entry::entry(kernel, &name, entry_kind, arguments);
+            Some(quote!(const _: () = { #entry };))
+        },
+    );
     quote! {
         const _: () = {
             #aliases
@@ -250,7 +257,8 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
     };
     let (names, types) = names_and_types(kernel);
     let (local, slice_bytes) = (local_parameters(kernel), slice_bytes(kernel));
-    let [narrow, stacked] = [EntryKind::Narrow, EntryKind::Stacked].map(|entry_kind| {
+    let firsts = if kernel.views.have_lists() { kernel.views.firsts() } else { Vec::new() };
+    let other = |entry_kind: EntryKind| {
         let Some(name) = entry::other_name(kernel, entry, entry_kind) else { return quote!(None) };
         let entry_kind = entry_kind.path();
         quote!({
@@ -259,7 +267,9 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
             );
             if traversal.is_some() { Some(#name) } else { None }
         })
-    });
+    };
+    let [narrow, stacked, apart] =
+        [EntryKind::Narrow, EntryKind::Stacked, EntryKind::Apart].map(other);
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         unsafe impl ::celerity_kernel::Kernel for #name #type_generics {
@@ -269,12 +279,14 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
                     entry: #entry,
                     narrow_entry: #narrow,
                     stacked_entry: #stacked,
+                    apart_entry: #apart,
                     takes_steps: ::celerity_kernel::abi::takes_steps(
                         ::celerity_kernel::abi::Form::#form, &[#(#views::PARAMETER),*], #is_short
                     ),
                     form: ::celerity_kernel::abi::Form::#form,
                     dims: #dims,
                     views: &[#(#views::PARAMETER),*],
+                    firsts: &[#(#firsts),*],
                     scalars: &[
                         #(::celerity_kernel::abi::ScalarParameter::of::<#types>(stringify!(#names))),*
                     ],
@@ -304,15 +316,6 @@ fn form_type(form: Form) -> TokenStream {
     }
 }
 
-/// The type of the second parameter.
-fn views_with(kernel: &ParsedKernel, lifetime: &Lifetime) -> TokenStream {
-    let views = kernel.views.list.iter().map(|view| view.with_lifetime(lifetime));
-    match kernel.views.bare {
-        true => quote!(#(#views)*),
-        false => quote!((#(#views,)*)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,6 +331,13 @@ mod tests {
             ("fn k(i: usize, a: &f32) {}", "item: Item<2>"),
             ("fn k(item: Item<1>) {}", "second parameter holds the views"),
             ("fn k(item: Item<1>, a: f32) {}", "not a view"),
+            ("fn k(item: Item<1>, a: [f32; 3]) {}", "not a view"),
+            ("fn k(item: Item<1>, a: [&[f32]; 3]) {}", "take a `Row`"),
+            ("fn k(item: Item<1>, a: [&f32; N]) {}", "by a number"),
+            ("fn k(item: Item<1>, a: [&f32; 0]) {}", "one at least"),
+            ("fn k(item: Item<1>, a: [[&f32; 2]; 2]) {}", "not a view"),
+            ("fn k(item: Item<1>, a: ([&f32; 100], [&mut f32; 29])) {}", "at most 128 views"),
+            ("fn k(item: Item<1>, a: [&f32; 99999999999]) {}", "at most 128 views"),
             ("fn k(item: Item<1>, a: &[f32]) {}", "take a `Row`"),
             ("fn k(row: Row<1>, a: &f32) {}", "slices, `&[T]`"),
             ("fn k(item: Item<1>, a: NeighborhoodRow<f32, 1>) {}", "`NeighborhoodItem`"),
@@ -559,6 +569,35 @@ mod tests {
         ] {
             assert_eq!(kinds(other.clone()), (false, false), "{other}");
         }
+    }
+
+    #[test]
+    fn lists_are_taken_one_by_one_and_have_an_entry_point_for_buffers_apart() {
+        let code = |function: TokenStream| {
+            let code = kernel(TokenStream::new(), function).unwrap().to_string();
+            code.replace(' ', "")
+        };
+        let listed = code(quote!(
+            fn k(item: Item<1>, (to, by, from): ([&mut f32; 2], &f32, [&f32; 3])) {
+                for at in 0..2 {
+                    *to[at] = *by * *from[at];
+                }
+            }
+        ));
+        for expected in [
+            "strict\"k$apart\"",
+            "firsts:&[0usize,0usize,2usize,3usize,3usize,3usize]",
+            "(__view0,__view1,__view2,__view3,__view4,__view5,):(&mutf32,&mutf32,&f32,&f32,&f32,&f32,)",
+            "let(to,by,from):([&mutf32;2],&f32,[&f32;3])=([__view0,__view1],__view2,[__view3,__view4,__view5],);",
+            "identity(1)",
+        ] {
+            assert!(listed.contains(expected), "{expected} is not in {listed}");
+        }
+        // One alone has nothing to differ from.
+        let alone = code(quote!(
+            fn k(item: Item<1>, to: [&mut f32; 1]) {}
+        ));
+        assert!(!alone.contains("$apart") && alone.contains("firsts:&[]"), "{alone}");
     }
 
     #[test]

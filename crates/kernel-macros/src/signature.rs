@@ -10,7 +10,7 @@ use syn::{
 };
 
 use crate::form::Form;
-use crate::views::{Kind, ViewType};
+use crate::views::{Kind, Views};
 use crate::{ranges, unroll, waits};
 
 /// A kernel, understood.
@@ -30,13 +30,6 @@ pub(crate) struct ParsedKernel {
     pub(crate) is_short: bool,
     /// The body of an item of a group that [can be a future](crate::waits).
     pub(crate) future: Option<Block>,
-}
-
-/// The second parameter.
-pub(crate) struct Views {
-    pub(crate) list: Vec<ViewType>,
-    /// Whether it is a single view, not in a tuple.
-    pub(crate) bare: bool,
 }
 
 /// A parameter behind the views.
@@ -63,6 +56,13 @@ impl ParsedKernel {
         let (form, dims) = item(inputs.next(), &function.sig)?;
         let views = views(inputs.next(), form, &function.sig)?;
         let rest = inputs.map(|input| parameter(input, form)).collect::<Result<_>>()?;
+        let lists = match function.sig.inputs.get(1) {
+            Some(FnArg::Typed(parameter)) => views.names_of_lists(&parameter.pat),
+            _ => Vec::new(),
+        };
+        if !lists.is_empty() {
+            unroll::lists(&mut function.block, &lists);
+        }
         if form == Form::Item && views.list.iter().any(|view| view.is_bordered) {
             unroll::offsets(&mut function.block);
         }
@@ -178,16 +178,7 @@ fn views(input: Option<&FnArg>, form: Form, signature: &Signature) -> Result<Vie
                     `(out, a): (&mut f32, &f32)`, or `(): ()` without any";
         return Err(Error::new(signature.paren_token.span.join(), what));
     };
-    let Type::Tuple(tuple) = &*input.ty else {
-        return Ok(Views { list: vec![ViewType::parse(&input.ty, form)?], bare: true });
-    };
-    if tuple.elems.len() > 20 {
-        let what = "a kernel has at most twenty views, what a launch has room for: let elements that belong together be one, as \
-                    `[f32; 4]` or `f32x4`";
-        return Err(Error::new(tuple.span(), what));
-    }
-    let list = tuple.elems.iter().map(|ty| ViewType::parse(ty, form)).collect::<Result<_>>()?;
-    Ok(Views { list, bare: false })
+    Views::parse(&input.ty, form)
 }
 
 fn parameter(input: &FnArg, form: Form) -> Result<ParsedParameter> {

@@ -1,26 +1,34 @@
-//! Loops over offsets, written out for hosts. LLVM unrolls a loop that looks at neighbours while the whole is small, which
+//! Loops over offsets, written out for hosts, and loops over lists of views, written out for all.
+//!
+//! LLVM unrolls a loop that looks at neighbours while the whole is small, which
 //! some nine looks are. Beyond, each turn of each item finds out anew how far its offset goes, and nothing takes several
 //! items at once: a step of D3Q19 took 2.7 times as long. Devices keep the loop, which their compiler unrolls by rules of
 //! its own. Looks at tokens, not at meaning: what is called `at` need not be a neighbour, and unrolling it changes nothing.
+//!
+//! What a loop finds in a list by its variable is in memory of the thread while there is a loop, and in registers as soon as
+//! there is none.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Block, Expr, ExprBreak, ExprContinue, ExprForLoop, ExprLoop, ExprMethodCall, ExprWhile, LitInt,
-    Macro, Pat, parse_quote,
+    Block, Expr, ExprBreak, ExprContinue, ExprForLoop, ExprIndex, ExprLoop, ExprMethodCall,
+    ExprWhile, Ident, LitInt, Macro, Pat, parse_quote,
 };
 
 use crate::ranges::{constant, ends, turns};
 
-/// So many looks are left to LLVM …
+/// So many looks at neighbours are left to LLVM …
 const FEW_LOOKS: i64 = 8;
 
 /// … and so are more than that, which would make kernels large.
 const MOST_LOOKS: i64 = 64;
+
+/// The same of looks at lists: twice at each view of a long one.
+const MOST_LOOKS_AT_LISTS: i64 = 256;
 
 /// What looks at a neighbour by its offset.
 const METHODS: [&str; 3] = ["at", "clamped", "get"];
@@ -39,28 +47,62 @@ const KNOWN: [&str; 8] = [
 
 /// Writes out the loops with constant turns in which so many neighbours are looked at.
 pub(crate) fn offsets(block: &mut Block) {
-    FindNests.visit_block_mut(block);
+    FindNests { what: What::Neighbours }.visit_block_mut(block);
 }
 
-struct FindNests;
+/// Writes out the loops with constant turns in which there are looks at views of lists, by the names of these.
+pub(crate) fn lists(block: &mut Block, names: &[Ident]) {
+    FindNests { what: What::Lists(names) }.visit_block_mut(block);
+}
 
-impl VisitMut for FindNests {
-    fn visit_expr_mut(&mut self, found: &mut Expr) {
-        if let Expr::ForLoop(nest) = found
-            && let Some(looks) = Looks::of(nest)
-            && (FEW_LOOKS + 1..=MOST_LOOKS).contains(&looks)
-        {
-            let mut turns = found.clone();
-            WriteOut.visit_expr_mut(&mut turns);
-            // In no place of the kernel's: lints have nothing to say about these braces. Nor about what the last turn
-            // leaves for one that would follow.
-            *found = parse_quote!({
+/// What is looked at.
+#[derive(Clone, Copy)]
+enum What<'a> {
+    /// Neighbours of the item, by methods of these names.
+    Neighbours,
+    /// Views in the lists that are called so.
+    Lists(&'a [Ident]),
+}
+
+impl What<'_> {
+    /// How many looks loops are written out for.
+    fn worthwhile(self) -> RangeInclusive<i64> {
+        match self {
+            Self::Neighbours => FEW_LOOKS + 1..=MOST_LOOKS,
+            Self::Lists(_) => 1..=MOST_LOOKS_AT_LISTS,
+        }
+    }
+
+    /// What takes the place of a loop whose turns are these. In no place of the kernel's: lints have nothing to say about
+    /// these braces. Nor about what the last turn leaves for one that would follow.
+    fn instead(self, nest: &Expr, turns: &Expr) -> Expr {
+        let turns = quote!(#[allow(unused_assignments, unreachable_code)] #turns);
+        match self {
+            Self::Neighbours => parse_quote!({
                 #[cfg(not(target_arch = "nvptx64"))]
-                #[allow(unused_assignments, unreachable_code)]
                 #turns
                 #[cfg(target_arch = "nvptx64")]
-                #found
-            });
+                #nest
+            }),
+            Self::Lists(_) => parse_quote!({ #turns }),
+        }
+    }
+}
+
+struct FindNests<'a> {
+    what: What<'a>,
+}
+
+impl VisitMut for FindNests<'_> {
+    fn visit_expr_mut(&mut self, found: &mut Expr) {
+        let Self { what } = *self;
+        if let Expr::ForLoop(nest) = found
+            && let Some(looks) = Looks::of(nest, what)
+            && what.worthwhile().contains(&looks)
+        {
+            let mut turns = found.clone();
+            WriteOut { what }.visit_expr_mut(&mut turns);
+            *found = what.instead(found, &turns);
             return;
         }
         visit_mut::visit_expr_mut(self, found);
@@ -68,24 +110,28 @@ impl VisitMut for FindNests {
 }
 
 /// The looks of some code, when all loops around them are written out.
-#[derive(Default)]
-struct Looks {
+struct Looks<'a> {
+    what: What<'a>,
     count: i64,
     /// Whether a loop around one of them cannot be.
     is_bound: bool,
 }
 
-impl Looks {
+impl<'a> Looks<'a> {
+    fn none(what: What<'a>) -> Self {
+        Self { what, count: 0, is_bound: false }
+    }
+
     /// Those of a loop that can be written out.
-    fn of(nest: &mut ExprForLoop) -> Option<i64> {
-        let mut looks = Self::default();
+    fn of(nest: &mut ExprForLoop, what: What<'a>) -> Option<i64> {
+        let mut looks = Self::none(what);
         looks.visit_expr_for_loop_mut(nest);
         (!looks.is_bound).then_some(looks.count)
     }
 
     /// Takes those of a loop's body in. A loop without any stays as it is, whatever it does.
     fn add(&mut self, body: &mut Block, turns: Option<i64>) {
-        let mut inside = Self::default();
+        let mut inside = Self::none(self.what);
         inside.visit_block_mut(body);
         if inside.count > 0 {
             self.is_bound |= inside.is_bound || turns.is_none();
@@ -105,10 +151,18 @@ impl Looks {
     }
 }
 
-impl VisitMut for Looks {
+impl VisitMut for Looks<'_> {
     fn visit_expr_method_call_mut(&mut self, found: &mut ExprMethodCall) {
-        self.count += i64::from(METHODS.iter().any(|method| found.method == method));
+        let is_look = || METHODS.iter().any(|method| found.method == method);
+        self.count += i64::from(matches!(self.what, What::Neighbours) && is_look());
         visit_mut::visit_expr_method_call_mut(self, found);
+    }
+
+    fn visit_expr_index_mut(&mut self, found: &mut ExprIndex) {
+        if let (What::Lists(names), Expr::Path(list)) = (self.what, &*found.expr) {
+            self.count += i64::from(names.iter().any(|name| list.path.is_ident(name)));
+        }
+        visit_mut::visit_expr_index_mut(self, found);
     }
 
     fn visit_expr_for_loop_mut(&mut self, found: &mut ExprForLoop) {
@@ -140,12 +194,14 @@ impl VisitMut for Looks {
 }
 
 /// Writes out each loop around a look, of which [`Looks`] has said that it can be.
-struct WriteOut;
+struct WriteOut<'a> {
+    what: What<'a>,
+}
 
-impl VisitMut for WriteOut {
+impl VisitMut for WriteOut<'_> {
     fn visit_expr_mut(&mut self, found: &mut Expr) {
         if let Expr::ForLoop(nest) = found {
-            if Looks::of(nest) == Some(0) {
+            if Looks::of(nest, self.what) == Some(0) {
                 return;
             }
             if let Some(turns) = Turns::of(nest) {
@@ -274,6 +330,35 @@ mod tests {
             "{ for i in 0..n { for d in 0..4 { g(u.at([d])); } } }",
         ] {
             stays(code);
+        }
+    }
+
+    #[test]
+    fn loops_over_lists_are_written_out_for_all() {
+        let over = |code: &str| {
+            let mut block = syn::parse_str(code).unwrap();
+            lists(&mut block, &[syn::parse_quote!(from), syn::parse_quote!(to)]);
+            block.to_token_stream().to_string().replace(' ', "")
+        };
+        let becomes = |code: &str, turns: &str| {
+            let expected =
+                format!("{{{{#[allow(unused_assignments,unreachable_code)]{{{turns}}}}}}}");
+            assert_eq!(over(&format!("{{ {code} }}")), expected.replace(' ', ""));
+        };
+        let three = ["0", "1", "2"];
+        for body in
+            ["{ *to[k] = 1.0; }", "{ sum += *from[k] + to[k]; }", "{ f(from[2 - k].at([0])); }"]
+        {
+            becomes(&format!("for k in 0..3 {body}"), &turns("k", &three, |_| body.to_owned()));
+        }
+        for code in [
+            "{ for k in 0..3 { f(others[k].at([0])); } }",
+            "{ for k in 0..n { f(from[k]); } }",
+            "{ for k in 0..257 { f(from[k]); } }",
+            "{ for k in 0..3 { if f(from[k]) { break; } } }",
+            "{ for view in from { f(view); } }",
+        ] {
+            assert_eq!(over(code), code.replace(' ', ""));
         }
     }
 

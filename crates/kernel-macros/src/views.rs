@@ -1,16 +1,178 @@
 //! Types of views and of local memory as users write them, without lifetimes, and as generated code
 //! needs them, with one.
 
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    AngleBracketedGenericArguments, Error, GenericArgument, Lifetime, PathArguments, Result, Type,
-    TypePath, TypeReference,
+    AngleBracketedGenericArguments, Error, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn,
+    Lifetime, Lit, Pat, PathArguments, Result, Type, TypeArray, TypePath, TypeReference,
+    parse_quote,
 };
 
 use crate::form::Form;
 
+/// The second parameter: a view, a list of views of one type, or a tuple of such.
+pub(crate) struct Views {
+    /// All views, those of a list one after the other: what devices have parameters for.
+    pub(crate) list: Vec<ViewType>,
+    /// What the parameter consists of, in order: a view, or a list of so many.
+    members: Vec<Option<usize>>,
+    /// Whether it is the only member, not in a tuple.
+    bare: bool,
+}
+
+/// So many views are what there is room for among the parameters of a launch.
+const MOST_VIEWS: usize = 128;
+
+impl Views {
+    pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {
+        let mut views = Self { list: Vec::new(), members: Vec::new(), bare: false };
+        if let Type::Tuple(tuple) = ty {
+            if tuple.elems.len() > 20 {
+                let what = "a tuple of views has at most twenty members: let views of one type be a \
+                            list, as `[&mut f32; 19]`, or elements that belong together be one, as \
+                            `[f32; 4]` or `f32x4`";
+                return Err(Error::new(tuple.span(), what));
+            }
+            tuple.elems.iter().try_for_each(|ty| views.push(ty, form))?;
+        } else {
+            views.bare = true;
+            views.push(ty, form)?;
+        }
+        if views.list.len() > MOST_VIEWS {
+            let what = format!(
+                "a kernel has at most {MOST_VIEWS} views, those of lists counted: what a launch has \
+                 room for"
+            );
+            return Err(Error::new(ty.span(), what));
+        }
+        Ok(views)
+    }
+
+    /// Adds a member.
+    fn push(&mut self, ty: &Type, form: Form) -> Result<()> {
+        let Type::Array(TypeArray { elem, len, .. }) = ty else {
+            self.list.push(ViewType::parse(ty, form)?);
+            self.members.push(None);
+            return Ok(());
+        };
+        let Expr::Lit(ExprLit { lit: Lit::Int(len), .. }) = len else {
+            let what = "a list of views says how many there are by a number, as `[&mut f32; 19]`: \
+                        devices get a parameter for each";
+            return Err(Error::new(len.span(), what));
+        };
+        let (view, len) = (ViewType::parse(elem, form)?, len.base10_parse()?);
+        if len == 0 {
+            return Err(Error::new(ty.span(), "a list of views has one at least"));
+        }
+        // No more than it takes to see that there are too many.
+        self.list.extend(std::iter::repeat_n(view, std::cmp::min(len, MOST_VIEWS + 1)));
+        self.members.push(Some(len));
+        Ok(())
+    }
+
+    /// The parameter's type, with `lifetime` wherever one was left out.
+    pub(crate) fn ty(&self, lifetime: &Lifetime) -> TokenStream {
+        let types = self.list.iter().map(|view| view.with_lifetime(lifetime));
+        self.put_together(types, |list| {
+            let (first, len) = (&list[0], list.len());
+            quote!([#first; #len])
+        })
+    }
+
+    /// Whether there are several views in a list.
+    pub(crate) fn have_lists(&self) -> bool {
+        self.members.iter().flatten().any(|&len| len > 1)
+    }
+
+    /// Of each view, which one is the first of its list, or it is itself.
+    pub(crate) fn firsts(&self) -> Vec<usize> {
+        let mut firsts = Vec::with_capacity(self.list.len());
+        for len in &self.members {
+            firsts.extend(std::iter::repeat_n(firsts.len(), len.unwrap_or(1)));
+        }
+        firsts
+    }
+
+    /// The function, with its views one by one in a tuple, from which it makes its lists itself: so they are in registers
+    /// before it is a part of anything else.
+    pub(crate) fn taken_one_by_one(&self, mut function: ItemFn) -> ItemFn {
+        if !self.members.iter().any(Option::is_some) {
+            return function;
+        }
+        let views: Vec<_> = (0..self.list.len()).map(|at| format_ident!("__view{at}")).collect();
+        if let Some(FnArg::Typed(parameter)) = function.sig.inputs.iter_mut().nth(1) {
+            let (pattern, ty) = (&parameter.pat, &parameter.ty);
+            let lists = self.put_together(&views, |list| quote!([#(#list),*]));
+            let lists = parse_quote!(let #pattern: #ty = #lists;);
+            let types = self.list.iter().map(|view| &view.ty);
+            (*parameter.pat, *parameter.ty) =
+                (parse_quote!((#(#views,)*)), parse_quote!((#(#types,)*)));
+            function.block.stmts.insert(0, lists);
+        }
+        function
+    }
+
+    /// The parameter's value, taken apart for [that](Self::taken_one_by_one), and what its function is called with.
+    pub(crate) fn one_by_one(&self, value: &TokenStream) -> TokenStream {
+        if !self.members.iter().any(Option::is_some) {
+            return value.clone();
+        }
+        let views: Vec<_> = (0..self.list.len()).map(|at| format_ident!("__view{at}")).collect();
+        let pattern = self.put_together(&views, |list| quote!([#(#list),*]));
+        quote!({ let #pattern = #value; (#(#views,)*) })
+    }
+
+    /// All views as the function takes them.
+    pub(crate) fn all(&self, views: impl IntoIterator<Item = TokenStream>) -> TokenStream {
+        let views: Vec<_> = views.into_iter().collect();
+        match &self.members[..] {
+            [None] if self.bare => quote!(#(#views)*),
+            _ => quote!((#(#views,)*)),
+        }
+    }
+
+    /// What the parameter's pattern calls the lists among its members.
+    pub(crate) fn names_of_lists(&self, pattern: &Pat) -> Vec<Ident> {
+        let name = |pattern: &Pat| match pattern {
+            Pat::Ident(name) => Some(name.ident.clone()),
+            _ => None,
+        };
+        let is_list = |len: &Option<usize>| len.is_some();
+        match pattern {
+            Pat::Tuple(tuple) if !self.bare => {
+                let members = tuple.elems.iter().zip(&self.members);
+                members.filter(|(_, len)| is_list(len)).filter_map(|(it, _)| name(it)).collect()
+            }
+            _ if self.bare && self.members.iter().all(is_list) => {
+                name(pattern).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn put_together<T: ToTokens>(
+        &self,
+        views: impl IntoIterator<Item = T>,
+        list: impl Fn(&[T]) -> TokenStream,
+    ) -> TokenStream {
+        let mut views = views.into_iter();
+        let members = self.members.iter().map(|len| match len {
+            None => views.next().into_token_stream(),
+            Some(len) => list(&views.by_ref().take(*len).collect::<Vec<_>>()),
+        });
+        let members: Vec<_> = members.collect();
+        match self.bare {
+            true => quote!(#(#members)*),
+            false => quote!((#(#members,)*)),
+        }
+    }
+}
+
 /// The type of a view, checked.
+#[derive(Clone)]
 pub(crate) struct ViewType {
     ty: Type,
     /// Whether items are combined through it.
@@ -25,7 +187,8 @@ const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_,
                      `PeriodicItem<'_, T, D>`, `WholeView<'_, T, D>`, `PartView<'_, T, D>`, \
                      `PartViewMut<'_, T, D>`, `AtomicView<'_, T, D>`, `Reducer<'_, T, O>` and \
                      `ArrayReducer<'_, T, O, D>`, and per row `&[T]`, `&mut [T]`, \
-                     `NeighborhoodRow<'_, T, D>` and `PeriodicRow<'_, T, D>`";
+                     `NeighborhoodRow<'_, T, D>` and `PeriodicRow<'_, T, D>`; views of one type may be a \
+                     list, `[&mut T; 3]`";
 
 impl ViewType {
     pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {

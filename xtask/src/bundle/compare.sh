@@ -139,7 +139,7 @@ shapes() {
     cp "$scratch/log" "$ours"
     echo "| shape | ours, GB/s | over a thread for each item by hand |"
     echo "| --- | --- | --- |"
-    for shape in fields coefficients lattice coarser finer ways nearest sparse columns darts; do
+    for shape in fields coefficients lattice space coarser finer ways nearest sparse columns darts; do
         command=("$root/baselines/bin/shapes-strict" --shape "$shape")
         attempt "${only[@]}" "${command[@]}" --side 24 --size 100 --checksum || continue
         sum=$(field checksum)

@@ -2,7 +2,7 @@
 
 use celerity::prelude::*;
 use celerity::{CustomMapper, Element, Result};
-use celerity_example_kernels::lattice::{lattice_fill, lattice_step};
+use celerity_example_kernels::lattice::{lattice_fill, lattice_step, space_fill, space_step};
 use celerity_example_kernels::shapes::{
     ENTRIES, coarsen, coefficients_step, cube_columns, electric_step, magnetic_step, multiply_rows,
     nearest_centre, noise_in_space, noise_on_line, noise_on_plane, noisy_points, refine, shorten,
@@ -44,6 +44,7 @@ pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<(
     measure.fields()?;
     measure.coefficients()?;
     measure.lattice()?;
+    measure.space()?;
     measure.grids()?;
     measure.ways()?;
     measure.nearest()?;
@@ -132,16 +133,29 @@ impl Measure<'_> {
         let range = [self.sizes.sides.1; 2];
         let buffers = || [(); 9].map(|()| self.queue.buffer::<f32, 2>(range));
         let (from, to) = (buffers(), buffers());
-        let [a, b, c, d, e, f, g, h, i] = from.each_ref().map(|field| field.write(one_to_one()));
-        let accesses = (a, b, c, d, e, f, g, h, i);
-        self.queue.task("fluid").launch(range, accesses, lattice_fill)?;
+        let all = from.each_ref().map(|field| field.write(one_to_one()));
+        self.queue.task("fluid").launch(range, all, lattice_fill)?;
         let cells = (range[0] * range[1]) as f64;
         self.of("lattice", 72.0 * cells, &to[5], || {
             let around = neighborhood([1, 1]).periodic();
-            let [a, b, c, d, e, f, g, h, i] = to.each_ref().map(|field| field.write(one_to_one()));
-            let [j, k, l, m, n, o, p, q, r] = from.each_ref().map(|field| field.read(around));
-            let accesses = (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
-            self.queue.task("step").launch(range, accesses, lattice_step { rate: 1.25 }).map(drop)
+            let to = to.each_ref().map(|field| field.write(one_to_one()));
+            let from = from.each_ref().map(|field| field.read(around));
+            self.queue.task("step").launch(range, (to, from), lattice_step { rate: 1.25 }).map(drop)
+        })
+    }
+
+    fn space(&self) -> Result<()> {
+        let range = [self.sizes.sides.0; 3];
+        let buffers = || [(); 19].map(|()| self.queue.buffer::<f32, 3>(range));
+        let (from, to) = (buffers(), buffers());
+        let all = from.each_ref().map(|field| field.write(one_to_one()));
+        self.queue.task("fluid").launch(range, all, space_fill)?;
+        let cells = range.iter().product::<usize>() as f64;
+        self.of("space", 152.0 * cells, &to[5], || {
+            let around = neighborhood([1; 3]).periodic();
+            let to = to.each_ref().map(|field| field.write(one_to_one()));
+            let from = from.each_ref().map(|field| field.read(around));
+            self.queue.task("step").launch(range, (to, from), space_step { rate: 1.25 }).map(drop)
         })
     }
 

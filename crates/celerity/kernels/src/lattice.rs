@@ -1,7 +1,7 @@
 //! A fluid as a lattice Boltzmann method in two dimensions sees it (D2Q9): in each cell so much moves in each
-//! of nine directions, of which each has a buffer. Opposite edges meet. A step takes eighteen views.
+//! of nine directions, of which each has a buffer. Opposite edges meet. A step takes eighteen views, in two lists. In three dimensions (D3Q19) it takes 38.
 
-use celerity_kernel::{Item, PeriodicItem, kernel};
+use celerity_kernel::{Item, PeriodicItem, WholeView, kernel};
 
 /// Where what moves in each direction goes: rows down, columns to the right.
 pub const DIRECTIONS: [[isize; 2]; 9] =
@@ -57,81 +57,30 @@ pub fn initial([y, x]: [usize; 2], middle: [usize; 2]) -> [f32; 9] {
 
 /// The fluid at the start.
 #[kernel]
-pub fn lattice_fill(
-    item: Item<2>,
-    (a, b, c, d, e, f, g, h, i): (
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-    ),
-) {
+pub fn lattice_fill(item: Item<2>, to: [&mut f32; 9]) {
     let [rows, columns] = item.range();
-    [*a, *b, *c, *d, *e, *f, *g, *h, *i] = initial(item.id(), [rows / 2, columns / 3]);
+    let amounts = initial(item.id(), [rows / 2, columns / 3]);
+    for at in 0..9 {
+        *to[at] = amounts[at];
+    }
 }
 
 /// A step: everything moves by a cell, and collides there with what else arrives.
 #[kernel]
 pub fn lattice_step(
     _item: Item<2>,
-    (
-        a,
-        b,
-        c,
-        d,
-        e,
-        f,
-        g,
-        h,
-        i,
-        from_a,
-        from_b,
-        from_c,
-        from_d,
-        from_e,
-        from_f,
-        from_g,
-        from_h,
-        from_i,
-    ): (
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        &mut f32,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-        PeriodicItem<'_, f32, 2>,
-    ),
+    (to, from): ([&mut f32; 9], [PeriodicItem<'_, f32, 2>; 9]),
     rate: f32,
 ) {
-    let arrived = [
-        from_a.at([0, 0]),
-        from_b.at([0, -1]),
-        from_c.at([-1, 0]),
-        from_d.at([0, 1]),
-        from_e.at([1, 0]),
-        from_f.at([-1, -1]),
-        from_g.at([-1, 1]),
-        from_h.at([1, 1]),
-        from_i.at([1, -1]),
-    ];
-    [*a, *b, *c, *d, *e, *f, *g, *h, *i] = collide(arrived, rate);
+    let mut arrived = [0.0; 9];
+    for at in 0..9 {
+        let [y, x] = DIRECTIONS[at];
+        arrived[at] = from[at].at([-y, -x]);
+    }
+    let left = collide(arrived, rate);
+    for at in 0..9 {
+        *to[at] = left[at];
+    }
 }
 
 /// Where what moves in each of nineteen directions in space goes (D3Q19): not at all, along an axis, or along two.
@@ -148,6 +97,79 @@ pub const IN_SPACE: [[isize; 3]; 19] = {
     }
     directions
 };
+
+/// How much of a fluid at rest moves in each of these.
+const WEIGHTS_IN_SPACE: [f32; 19] = {
+    let (mut weights, mut at) = ([0.0; 19], 0);
+    while at < 19 {
+        let [z, y, x] = IN_SPACE[at];
+        weights[at] = [1.0 / 3.0, 1.0 / 18.0, 1.0 / 36.0][(z * z + y * y + x * x) as usize];
+        at += 1;
+    }
+    weights
+};
+
+/// [`equilibrium`] in space.
+#[inline]
+#[must_use]
+pub fn equilibrium_in_space(density: f32, [v, u, w]: [f32; 3]) -> [f32; 19] {
+    let square = 1.5 * (v * v + u * u + w * w);
+    core::array::from_fn(|at| {
+        let [z, y, x] = IN_SPACE[at];
+        let along = 3.0 * (z as f32 * v + y as f32 * u + x as f32 * w);
+        WEIGHTS_IN_SPACE[at] * density * (1.0 + along + 0.5 * along * along - square)
+    })
+}
+
+/// [`collide`] in space.
+#[inline]
+#[must_use]
+pub fn collide_in_space(arrived: [f32; 19], rate: f32) -> [f32; 19] {
+    let (mut density, mut velocity) = (0.0, [0.0; 3]);
+    for at in 0..19 {
+        density += arrived[at];
+        for dim in 0..3 {
+            velocity[dim] += IN_SPACE[at][dim] as f32 * arrived[at];
+        }
+    }
+    let rest = equilibrium_in_space(density, velocity.map(|amount| amount / density));
+    core::array::from_fn(|at| arrived[at] + rate * (rest[at] - arrived[at]))
+}
+
+/// The fluid at the start, at rest and denser in one place.
+#[kernel]
+pub fn space_fill(item: Item<3>, to: [&mut f32; 19]) {
+    let middle = item.range().map(|size| size / 2);
+    let distance: usize = (0..3).map(|dim| item[dim].abs_diff(middle[dim]).pow(2)).sum();
+    let amounts = equilibrium_in_space(1.0 + 0.1 / (1.0 + distance as f32), [0.0; 3]);
+    for at in 0..19 {
+        *to[at] = amounts[at];
+    }
+}
+
+/// A step as [`lattice_step`], in space. Each direction has a buffer: 38 views, in two lists.
+#[kernel]
+pub fn space_step(
+    _item: Item<3>,
+    (to, from): ([&mut f32; 19], [PeriodicItem<'_, f32, 3>; 19]),
+    rate: f32,
+) {
+    let mut arrived = [0.0; 19];
+    for at in 0..19 {
+        let [z, y, x] = IN_SPACE[at];
+        arrived[at] = from[at].at([-z, -y, -x]);
+    }
+    let left = collide_in_space(arrived, rate);
+    for at in 0..19 {
+        *to[at] = left[at];
+    }
+}
+
+/// What a buffer holds, all of which each device needs.
+#[kernel]
+pub fn copy_of_whole(item: Item<3>, (to, from): (&mut f32, WholeView<'_, f32, 3>)) {
+    *to = from[item.id()];
+}
 
 /// What arrives in each cell. What moves in all directions lies side by side, and is looked for in a loop.
 #[kernel]

@@ -10,6 +10,7 @@ use celerity_kernel::{Bounds, Layout, PartView, PartViewMut};
 use celerity_regions::Subrange;
 
 use super::elements::AccessedElements;
+use super::host::{Memories, next};
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
@@ -215,11 +216,13 @@ pub trait CallAccess<const K: usize>: Sealed {
     #[doc(hidden)]
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()>;
 
+    /// Takes its memory.
+    ///
     /// # Safety
-    /// `memory` keeps the executor's promise for this access of a chunk, during `'a`; on the
+    /// The next of `memory` keeps the executor's promise for this access of a chunk, during `'a`; on the
     /// host, if it says so.
     #[doc(hidden)]
-    unsafe fn view(memory: BoundMemory<'_>, on_host: bool) -> Self::View<'_>;
+    unsafe fn view<'a>(memory: &mut Memories<'_, 'a>, on_host: bool) -> Self::View<'a>;
 }
 
 impl<T: Element, M, const K: usize, const D: usize> CallAccess<K> for ReadAccess<T, D, M>
@@ -232,9 +235,9 @@ where
         self.lower_to::<K>(lowering)
     }
 
-    unsafe fn view(memory: BoundMemory<'_>, on_host: bool) -> Self::View<'_> {
+    unsafe fn view<'a>(memory: &mut Memories<'_, 'a>, on_host: bool) -> Self::View<'a> {
         // SAFETY: passed on.
-        unsafe { DeviceView::new(memory, on_host) }
+        unsafe { DeviceView::new(*next(memory), on_host) }
     }
 }
 
@@ -249,9 +252,9 @@ macro_rules! call_writes {
                 self.lower_to::<$k>(lowering)
             }
 
-            unsafe fn view(memory: BoundMemory<'_>, on_host: bool) -> Self::View<'_> {
+            unsafe fn view<'a>(memory: &mut Memories<'_, 'a>, on_host: bool) -> Self::View<'a> {
                 // SAFETY: passed on.
-                let view = unsafe { DeviceView::new(memory, on_host) };
+                let view = unsafe { DeviceView::new(*next(memory), on_host) };
                 DeviceViewMut { view, exclusive: PhantomData }
             }
         }
@@ -265,8 +268,8 @@ call_writes!([const K: usize, const D: usize] Fixed<D>, K, D);
 call_writes!([const K: usize, const D: usize] PerDimension<D>, K, D);
 call_writes!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
 
-/// The accesses of a [call on a device](crate::TaskBuilder::device_call): one access, or a tuple of
-/// up to twenty; sealed. The function gets the views in the same order.
+/// The accesses of a [call on a device](crate::TaskBuilder::device_call): one access, an array of accesses
+/// of one type, or a tuple of up to twenty of these; sealed. The function gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a call on a device over {K} dimensions cannot have the accesses `{Self}`",
     label = "not accesses that a call on a device can have",
@@ -281,9 +284,9 @@ pub trait CallAccesses<const K: usize>: Sealed {
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()>;
 
     /// # Safety
-    /// As [`CallAccess::view`], for one memory per access, in order.
+    /// As [`CallAccess::view`], for all of its accesses, in order.
     #[doc(hidden)]
-    unsafe fn views<'a>(memory: &[BoundMemory<'a>], on_host: bool) -> Self::Views<'a>;
+    unsafe fn views<'a>(memory: &mut Memories<'_, 'a>, on_host: bool) -> Self::Views<'a>;
 }
 
 macro_rules! tuple_call_accesses {
@@ -299,10 +302,10 @@ macro_rules! tuple_call_accesses {
             }
 
             #[allow(unused_variables, clippy::unused_unit)]
-            unsafe fn views<'a>(memory: &[BoundMemory<'a>], on_host: bool) -> Self::Views<'a> {
+            unsafe fn views<'a>(memory: &mut Memories<'_, 'a>, on_host: bool) -> Self::Views<'a> {
                 ($({
                     // SAFETY: passed on.
-                    unsafe { $access::view(memory[$index], on_host) }
+                    unsafe { $access::view(memory, on_host) }
                 },)*)
             }
         }
@@ -313,8 +316,8 @@ for_tuples!(tuple_call_accesses);
 
 /// A single access is a tuple of one whose function gets the view bare.
 macro_rules! single_call_access {
-    ($access:ident) => {
-        impl<T, M, const D: usize, const K: usize> CallAccesses<K> for $access<T, D, M>
+    ([$($generics:tt)*] $access:ty) => {
+        impl<$($generics)*, const K: usize> CallAccesses<K> for $access
         where
             Self: CallAccess<K>,
         {
@@ -324,13 +327,14 @@ macro_rules! single_call_access {
                 <Self as CallAccess<K>>::lower(self, lowering)
             }
 
-            unsafe fn views<'a>(memory: &[BoundMemory<'a>], on_host: bool) -> Self::Views<'a> {
+            unsafe fn views<'a>(memory: &mut Memories<'_, 'a>, on_host: bool) -> Self::Views<'a> {
                 // SAFETY: passed on.
-                unsafe { <Self as CallAccess<K>>::view(memory[0], on_host) }
+                unsafe { <Self as CallAccess<K>>::view(memory, on_host) }
             }
         }
     };
 }
 
-single_call_access!(ReadAccess);
-single_call_access!(WriteAccess);
+single_call_access!([T, M, const D: usize] ReadAccess<T, D, M>);
+single_call_access!([T, M, const D: usize] WriteAccess<T, D, M>);
+single_call_access!([A: Sealed, const N: usize] [A; N]);

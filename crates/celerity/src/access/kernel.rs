@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use celerity_executor::BoundMemory;
 use celerity_kernel::Row;
 
+use super::host::Memories;
 use super::{Lowering, Rows};
 use crate::error::Result;
 
@@ -169,11 +169,13 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
     #[doc(hidden)]
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
 
+    /// Takes its memory.
+    ///
     /// # Safety
-    /// `memory` keeps the executor's promise for this access of a chunk, and its
+    /// The next of `memory` keeps the executor's promise for this access of a chunk, and its
     /// region holds the range mapper's image of the chunk.
     #[doc(hidden)]
-    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m>;
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m>;
 
     /// The items, along the fastest dimension, that may share a row with
     /// others. The rest come alone: they stand too close to a buffer's edge.

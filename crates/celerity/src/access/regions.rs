@@ -51,9 +51,9 @@ macro_rules! read_region {
                 self.lower_to::<$k>(lowering)
             }
 
-            unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+            unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                unsafe { BoundRegion::new(memory) }
+                unsafe { BoundRegion::new(next(memory)) }
             }
 
             #[inline]

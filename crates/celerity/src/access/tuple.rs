@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use celerity_executor::BoundMemory;
 use celerity_kernel::Row;
 
 use super::body::{Bare, ItemBody, RowBody};
+use super::host::Memories;
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, ReduceAccess, Rows, UpdateAccess, WriteAccess};
@@ -14,14 +14,34 @@ use crate::error::Result;
 use crate::item_context;
 use crate::tuples::for_tuples;
 
-/// The accesses of a kernel over `K` dimensions: one access, or a tuple of up
-/// to twenty; sealed. The kernel gets the views in the same order.
+/// The accesses of a kernel over `K` dimensions: one access, a list of accesses of one type, or a tuple of up
+/// to twenty of these; sealed. The kernel gets the views in the same order, those of a list in a list.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// let sums = celerity::run(|queue| {
+///     // The components of a vector at each point, each in a buffer of its own.
+///     let velocity = [1.0, 2.0, 3.0].map(|value| queue.buffer_from(4, vec![value; 4]));
+///     let [x, y, z] = velocity;
+///     let (velocity, squares) = ([x?, y?, z?], queue.buffer::<f64, 1>(4));
+///     let reads = velocity.each_ref().map(|component| component.read(one_to_one()));
+///     let accesses = (squares.write(one_to_one()), reads);
+///     queue.task("square").parallel_for(4, accesses, |_, (square, velocity)| {
+///         *square = velocity.iter().map(|component| *component * *component).sum();
+///     })?;
+///     Ok(queue.fence(&squares)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(sums, [14.0; 4]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a {K}-dimensional kernel cannot have the accesses `{Self}`",
     label = "not accesses that this kernel can have",
     note = "accesses are what `buffer.read(mapper)`, `.write(mapper)`, `.read_write(mapper)`, \
-            `.update(mapper)` and `.reduce(operator)` return, or a tuple of up to twenty of them; side \
-            effects on host objects, and lists of accesses, are for host tasks",
+            `.update(mapper)` and `.reduce(operator)` return, an array of them (`[access; 3]`), or a \
+            tuple of up to twenty of these; side effects on host objects, and lists whose length \
+            the program alone knows (`Vec`), are for host tasks",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality; kernels write through `one_to_one`, `slice`, `per_dimension` or \
             `disjoint_mapper`"
@@ -45,9 +65,9 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
 
     /// # Safety
-    /// As [`KernelAccess::bind`], for one memory per access, in order.
+    /// As [`KernelAccess::bind`], for all of its accesses, in order.
     #[doc(hidden)]
-    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &[BoundMemory<'m>]) -> Self::Bound<'m>;
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m>;
 
     /// As [`KernelAccess::interior`], for all accesses at once.
     #[doc(hidden)]
@@ -154,11 +174,11 @@ macro_rules! tuple_accesses {
             #[allow(unused_variables, clippy::unused_unit)]
             unsafe fn bind<'m>(
                 plan: &'m Self::Plan,
-                memory: &[BoundMemory<'m>],
+                memory: &mut Memories<'_, 'm>,
             ) -> Self::Bound<'m> {
                 ($({
                     // SAFETY: passed on.
-                    unsafe { $access::bind(&plan.$index, &memory[$index]) }
+                    unsafe { $access::bind(&plan.$index, memory) }
                 },)*)
             }
 
@@ -374,8 +394,8 @@ for_tuples!(tuple_accesses);
 
 /// A single access is a tuple of one whose kernel gets the view bare.
 macro_rules! single_access {
-    ($access:ident) => {
-        impl<T, M, const D: usize, const K: usize> KernelAccesses<K> for $access<T, D, M>
+    ([$($generics:tt)*] $access:ty) => {
+        impl<$($generics)*, const K: usize> KernelAccesses<K> for $access
         where
             Self: KernelAccess<K>,
         {
@@ -392,7 +412,7 @@ macro_rules! single_access {
 
             unsafe fn bind<'m>(
                 plan: &'m Self::Plan,
-                memory: &[BoundMemory<'m>],
+                memory: &mut Memories<'_, 'm>,
             ) -> Self::Bound<'m> {
                 // SAFETY: passed on.
                 unsafe { <(Self,)>::bind(plan, memory) }
@@ -466,10 +486,11 @@ macro_rules! single_access {
     };
 }
 
-single_access!(ReadAccess);
-single_access!(WriteAccess);
-single_access!(UpdateAccess);
-single_access!(ReduceAccess);
+single_access!([T, M, const D: usize] ReadAccess<T, D, M>);
+single_access!([T, M, const D: usize] WriteAccess<T, D, M>);
+single_access!([T, M, const D: usize] UpdateAccess<T, D, M>);
+single_access!([T, M, const D: usize] ReduceAccess<T, D, M>);
+single_access!([A: Sealed, const N: usize] [A; N]);
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ where
         let outcome = caught(|| {
             __rust_begin_short_backtrace(|| {
                 // SAFETY: passed on; without a stream, the device is made of CPU threads.
-                let views = unsafe { A::views(memory, stream.is_none()) };
+                let views = unsafe { A::views(&mut memory.iter(), stream.is_none()) };
                 (self.function)(call, views).into_result()
             })
         });

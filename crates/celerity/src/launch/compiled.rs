@@ -49,10 +49,18 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
         let find = || {
             let (module, has_stacks) = module_of(W::module(), &W::DESCRIPTION)?;
             let Space { global, mappers, .. } = self.host.space();
-            let accesses = mappers.iter().map(|mapped| access_kind(mapped, &global));
+            let accesses: Vec<_> =
+                mappers.iter().map(|mapped| access_kind(mapped, &global)).collect();
             let stacked_entry = W::DESCRIPTION.stacked_entry.filter(|_| has_stacks);
             let kernel = Description { stacked_entry, ..W::DESCRIPTION };
-            let entry_kind = kernel.entry_kind(&bounds(&global), accesses);
+            // What the host alone can evaluate may be anywhere.
+            let mut behind = accesses.iter().zip(kernel.firsts).enumerate();
+            let is_known = behind
+                .all(|(at, (access, &first))| first == at || access.mapping != Mapping::Opaque);
+            let entry_kind = match is_known && kernel.are_alike(&accesses) {
+                true => kernel.entry_kind(&bounds(&global), accesses),
+                false => EntryKind::Apart,
+            };
             Ok(Code { module, entry_kind })
         };
         self.code.get_or_init(find).as_ref()
@@ -62,6 +70,26 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
     fn found(&self) -> &Code {
         self.code().expect("`device_code` gives this out if there is a module")
     }
+
+    /// By which entry point a chunk is launched that is bound to this memory.
+    fn entry_kind(&self, memory: &[BoundMemory<'_>]) -> EntryKind {
+        // Each of a list is accessed alike: what was declared of one chunk is alike if the buffers' allocations are.
+        let may_differ = !W::DESCRIPTION.firsts.is_empty();
+        let are_alike = || {
+            let extents: Vec<_> = memory.iter().map(BoundMemory::extent).collect();
+            W::DESCRIPTION.are_alike(&extents)
+        };
+        match may_differ && !are_alike() {
+            true => EntryKind::Apart,
+            false => self.found().entry_kind,
+        }
+    }
+}
+
+/// The name of an entry point of a kernel.
+fn entry_name<W: Kernel>(entry_kind: EntryKind) -> &'static str {
+    let entry = W::DESCRIPTION.entry_for(entry_kind);
+    entry.expect("a task asks for a kind of entry point that its kernel has")
 }
 
 impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
@@ -93,8 +121,11 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     }
 
     fn entry(&self) -> &str {
-        let entry = W::DESCRIPTION.entry_for(self.found().entry_kind);
-        entry.expect("a task asks for a kind of entry point that its kernel has")
+        entry_name::<W>(self.found().entry_kind)
+    }
+
+    fn entry_for(&self, memory: &[BoundMemory<'_>]) -> &str {
+        entry_name::<W>(self.entry_kind(memory))
     }
 
     fn shared_bytes(&self) -> u64 {
@@ -139,7 +170,7 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
             mappers.iter().zip(memory).map(|it| access_memory(it, &global)).collect();
         let global = size(&global);
         let (items, tiles) = (bounds(chunk), tiling.map(tiles));
-        let entry_kind = self.found().entry_kind;
+        let entry_kind = self.entry_kind(memory);
         let chunk = Chunk { items, global, group, tiles, block, entry_kind };
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
@@ -264,9 +295,11 @@ mod tests {
         entry: "step",
         narrow_entry: None,
         stacked_entry: None,
+        apart_entry: None,
         takes_steps: false,
         form: Form::Item,
         dims: 1,
+        firsts: &[],
         views: &[],
         scalars: &[],
         local: &[],
@@ -325,6 +358,22 @@ mod tests {
         assert!(taken.is_ok(), "{taken:?}");
         let taken = CompiledKernel::new(Host(&[]), dot, None).device_code().map(drop);
         assert!(taken.is_ok(), "{taken:?}");
+    }
+
+    #[test]
+    fn lists_of_buffers_that_are_not_alike_have_an_entry_point() {
+        use celerity_example_kernels::lattice::lattice_step;
+        const STEP: Description = <lattice_step as Kernel>::DESCRIPTION;
+        assert_eq!(STEP.firsts, [[0; 9], [9; 9]].concat());
+        assert_eq!(STEP.entry_for(EntryKind::Apart), Some("lattice_step$apart"));
+        let mut of_views = [['a'; 9], ['b'; 9]].concat();
+        assert!(STEP.are_alike(&of_views));
+        for other in [3, 9, 17] {
+            let before = std::mem::replace(&mut of_views[other], 'c');
+            assert!(!STEP.are_alike(&of_views), "{other}");
+            of_views[other] = before;
+        }
+        assert!(KERNEL.are_alike(&['a', 'b']));
     }
 
     #[test]

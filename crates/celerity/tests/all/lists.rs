@@ -1,7 +1,7 @@
-//! Accesses, captures and fences in lists, of as many buffers as a program finds when it runs.
+//! Accesses, captures and fences in lists: of as many buffers as a program finds when it runs, and of kernels.
 
 use celerity::prelude::*;
-use celerity::{Error, Fence, WriteAccess};
+use celerity::{Error, Fence, Sum, WriteAccess};
 
 use crate::common::{clusters, everywhere, indices, values};
 
@@ -89,4 +89,93 @@ fn a_list_with_one_access_too_many_is_refused() {
     let text = error.to_string();
     assert!(matches!(error, Error::Declare(_)), "{text}");
     assert!(text.contains("\"both\"") && text.contains("\"twice\""), "{text}");
+}
+
+/// What is around the items of each of three fields, beside a sum and a field for each of them, in lists.
+fn fields_in_lists(
+    queue: &Queue,
+    [rows, columns]: [usize; 2],
+    by_rows: bool,
+) -> celerity::Result<[(Vec<i64>, i64); 3]> {
+    let range = [rows, columns];
+    let given = [0, 1, 2].map(|k| {
+        queue.buffer_from(
+            range,
+            values(rows * columns).iter().map(|value| value * (k + 1)).collect::<Vec<_>>(),
+        )
+    });
+    let [a, b, c] = given;
+    let given = [a?, b?, c?];
+    let (sums, to) = (
+        [(); 3].map(|()| queue.buffer::<i64, 0>([])),
+        [(); 3].map(|()| queue.buffer::<i64, 2>(range)),
+    );
+    let accesses = (
+        to.each_ref().map(|field| field.write(one_to_one())),
+        given.each_ref().map(|field| field.read(neighborhood([1, 1]))),
+        sums.each_ref().map(|sum| sum.reduce(Sum)),
+    );
+    let task = queue.task("around");
+    match by_rows {
+        true => task.parallel_for_rows(range, accesses, |row, (to, from, sums)| {
+            for ((to, from), sum) in to.into_iter().zip(from).zip(&sums) {
+                for at in 0..row.len() {
+                    to[at] = from.item(at).clamped([-1, 1]);
+                    sum.combine(to[at]);
+                }
+            }
+        })?,
+        false => task.parallel_for(range, accesses, |_, (to, from, sums)| {
+            for k in 0..3 {
+                *to[k] = from[k].clamped([-1, 1]);
+                sums[k].combine(*to[k]);
+            }
+        })?,
+    };
+    let mut found = [(); 3].map(|()| (Vec::new(), 0));
+    for (found, (field, sum)) in found.iter_mut().zip(to.iter().zip(&sums)) {
+        *found = (queue.fence(field)?.wait()?.into_vec(), queue.fence(sum)?.wait()?[[]]);
+    }
+    Ok(found)
+}
+
+#[test]
+fn kernels_take_views_in_lists() {
+    for range in [[7, 9], [1, 5], [6, 1], [12, 33]] {
+        let [rows, columns] = range;
+        let all = values(rows * columns);
+        let expected = [1, 2, 3].map(|k| {
+            let field: Vec<i64> = indices(range)
+                .map(|[y, x]| k * all[y.saturating_sub(1) * columns + (x + 1).min(columns - 1)])
+                .collect();
+            let sum = field.iter().sum();
+            (field, sum)
+        });
+        for by_rows in [false, true] {
+            let found = everywhere(cpus(), |queue| fields_in_lists(queue, range, by_rows));
+            assert_eq!(found, expected, "{range:?}, by rows: {by_rows}");
+        }
+    }
+}
+
+#[test]
+fn lists_of_views_may_stand_alone_and_be_of_one() {
+    let found = everywhere(cpus(), |queue| {
+        let line = queue.buffer::<i64, 1>(9);
+        queue
+            .task("alone")
+            .parallel_for(9, [line.write(one_to_one())], |item, [to]| *to = item[0] as i64)?;
+        let lines = [queue.buffer::<i64, 1>(9), queue.buffer::<i64, 1>(9)];
+        let own = per_dimension([Side::along(0)]);
+        let writes = lines.each_ref().map(|line| line.write(own.clone()));
+        let read = line.read(all());
+        queue.task("parts").parallel_for(9, (writes, [read]), |item, (parts, [all])| {
+            for (k, mut part) in parts.into_iter().enumerate() {
+                part[item[0]] = all[8 - item[0]] * (k as i64 + 1);
+            }
+        })?;
+        let [one, two] = lines;
+        Ok([queue.fence(&one)?.wait()?.into_vec(), queue.fence(&two)?.wait()?.into_vec()])
+    });
+    assert_eq!(found, [1, 2].map(|k| (0..9).rev().map(|value| value * k).collect::<Vec<_>>()));
 }

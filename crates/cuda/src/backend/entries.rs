@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl Entries {
-    /// What to launch.
+    /// What to launch, by its name.
     ///
     /// # Errors
     /// As the shared table says.
@@ -28,14 +28,14 @@ impl Entries {
         &mut self,
         gpus: &Gpus,
         gpu: Gpu,
-        code: &dyn DeviceCode,
+        (code, name): (&dyn DeviceCode, &str),
     ) -> Result<LoadedEntry, String> {
-        let (module, name) = (code.module(), code.entry());
+        let module = code.module();
         let is_wanted = |known: &&Known| Arc::ptr_eq(&known.module, module) && *known.name == *name;
         if let Some(known) = self.0.iter().find(is_wanted) {
             return Ok(known.entry.clone());
         }
-        let entry = gpus.code().entry(gpu, code).map_err(|error| error.to_string())?;
+        let entry = gpus.code().entry(gpu, (code, name)).map_err(|error| error.to_string())?;
         self.0.push(Known { module: module.clone(), name: name.into(), entry: entry.clone() });
         Ok(entry)
     }

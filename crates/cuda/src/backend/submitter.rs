@@ -297,7 +297,7 @@ impl Submitter {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Option<Arc<GpuPanics>>, String> {
-        let entry = self.entries.get(&self.gpus, self.gpu, code)?;
+        let entry = self.entries.get(&self.gpus, self.gpu, (code, code.entry_for(memory)))?;
         let launch = match launch_of(code, chunk, memory, entry.most_threads) {
             Ok(launch) => launch,
             Err(error) => {

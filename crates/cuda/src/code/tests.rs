@@ -46,7 +46,7 @@ fn source_is_compiled_once_per_architecture() {
     let loader = loader(2, Some(compiler.clone()));
     let code = coded(CodeSource::CudaCpp("step".into()), "step");
     for slot in [0, 1, 0] {
-        loader.entry(gpu(slot), &code).unwrap();
+        loader.entry(gpu(slot), (&code, code.entry())).unwrap();
     }
     assert_eq!(compiler.0.load(Ordering::SeqCst), 1);
 }
@@ -73,11 +73,11 @@ fn of_kernels_of_a_module_each_is_loaded_when_it_is_used() {
         let calls = [("step", 0), ("leap", 0), ("step", 0), ("leap", 1)];
         for ((entry, slot), loads) in calls.into_iter().zip(loads) {
             let code = Coded { module: module.clone(), entry };
-            loader.entry(gpu(slot), &code).unwrap();
+            loader.entry(gpu(slot), (&code, code.entry())).unwrap();
             assert_eq!(driver.counts().loads, loads, "{entry}");
         }
         let code = Coded { module, entry: "hop" };
-        let error = loader.entry(gpu(0), &code).unwrap_err();
+        let error = loader.entry(gpu(0), (&code, code.entry())).unwrap_err();
         assert!(matches!(error, CodeError::MissingEntry { .. }), "{error}");
     }
 }
@@ -86,8 +86,9 @@ fn of_kernels_of_a_module_each_is_loaded_when_it_is_used() {
 fn what_is_wrong_with_code_is_told() {
     let compiler: Arc<dyn Compiler> = Arc::new(Copying::default());
     let loader = loader(1, Some(compiler));
-    let error =
-        |source, entry| loader.entry(gpu(0), &coded(source, entry)).unwrap_err().to_string();
+    let error = |source, entry| {
+        loader.entry(gpu(0), (&coded(source, entry), entry)).unwrap_err().to_string()
+    };
     let text = error(CodeSource::CudaCpp("wrong".into()), "step");
     assert_eq!(text, "module `sample` does not compile:\nline 1: wrong");
     let text = error(CodeSource::Ptx("".into()), "step");
@@ -99,7 +100,7 @@ fn what_is_wrong_with_code_is_told() {
 #[test]
 fn source_without_a_compiler_is_refused() {
     let code = coded(CodeSource::CudaCpp("step".into()), "step");
-    let error = loader(1, None).entry(gpu(0), &code).unwrap_err();
+    let error = loader(1, None).entry(gpu(0), (&code, code.entry())).unwrap_err();
     assert!(matches!(error, CodeError::NoCompiler { .. }), "{error}");
 }
 
@@ -117,8 +118,8 @@ fn code_for_newer_gpus_alone_is_refused() {
     let text = |architecture: u32| (architecture, Cow::Borrowed("step"));
     let loader = loader(1, None);
     let for_all = coded(CodeSource::PtxFor(vec![text(80), text(100)]), "step");
-    loader.entry(gpu(0), &for_all).unwrap();
-    let error = loader.entry(gpu(0), &coded(CodeSource::PtxFor(vec![text(100)]), "step"));
+    loader.entry(gpu(0), (&for_all, for_all.entry())).unwrap();
+    let error = loader.entry(gpu(0), (&coded(CodeSource::PtxFor(vec![text(100)]), "step"), "step"));
     let error = error.unwrap_err().to_string();
     assert!(error.contains("`sample`") && error.contains("capability 9.0"), "{error}");
     assert!(error.contains("build script"), "{error}");

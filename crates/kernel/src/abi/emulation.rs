@@ -146,7 +146,7 @@ fn launch_as<Out, In, const K: usize>(
         };
         let take = &mut take;
         match (form, entry_kind) {
-            (Form::Row, EntryKind::Plain) => {
+            (Form::Row, EntryKind::Plain | EntryKind::Apart) => {
                 visit::<K, Entry<Out, In, K, true, 0>>(&launch, &thread, take)
             }
             (Form::Row, EntryKind::Narrow) => {
@@ -155,7 +155,7 @@ fn launch_as<Out, In, const K: usize>(
             (Form::Row, EntryKind::Stacked) => {
                 visit::<K, Entry<Out, In, K, true, 2>>(&launch, &thread, take)
             }
-            (_, EntryKind::Plain) => {
+            (_, EntryKind::Plain | EntryKind::Apart) => {
                 visit::<K, Entry<Out, In, K, false, 0>>(&launch, &thread, take)
             }
             (_, EntryKind::Narrow) => {

@@ -80,7 +80,10 @@ pub fn gains_by_stacks(ptx: &str, kernel: &Description) -> bool {
 /// # Errors
 /// The first difference.
 pub fn check_signature(ptx: &str, kernel: &Description) -> Result<(), SignatureError> {
-    let mut names = iter::once(kernel.entry).chain(kernel.narrow_entry).chain(kernel.stacked_entry);
+    let mut names = iter::once(kernel.entry)
+        .chain(kernel.narrow_entry)
+        .chain(kernel.stacked_entry)
+        .chain(kernel.apart_entry);
     names.try_for_each(|entry| check_entry(ptx, kernel, entry))
 }
 
@@ -169,9 +172,11 @@ mod tests {
         entry: "step_f32",
         narrow_entry: None,
         stacked_entry: None,
+        apart_entry: None,
         takes_steps: false,
         form: Form::Item,
         dims: 1,
+        firsts: &[],
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
         scalars: &[ScalarParameter::of::<f32>("c"), ScalarParameter::of::<[u16; 3]>("d")],
         local: &[],

@@ -121,6 +121,9 @@ fn kernels() -> Vec<Description> {
         of::<patterns::mix_around>(),
         of::<lattice::lattice_fill>(),
         of::<lattice::lattice_step>(),
+        of::<lattice::copy_of_whole>(),
+        of::<lattice::space_fill>(),
+        of::<lattice::space_step>(),
         of::<lattice::arrive>(),
         of::<life::life_fill>(),
         of::<life::life_step>(),
@@ -564,7 +567,9 @@ fn checks_of_views_are_no_calls() {
 
 #[test]
 fn kernels_that_write_several_fields_move_runs_of_them() {
-    for (entry, fields) in [("magnetic_step", 3), ("electric_step", 3), ("lattice_step", 9)] {
+    for (entry, fields) in
+        [("magnetic_step", 3), ("electric_step", 3), ("lattice_step", 9), ("space_step", 19)]
+    {
         let body = body(entry);
         assert_eq!(body.matches("st.global.v4").count(), fields, "{entry}");
         assert!(!body.contains(".local"), "{entry} keeps something in memory");

@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use celerity_executor::BoundMemory;
 use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, PeriodicItem, PeriodicRow, Reach, Row};
 
 use super::KernelAccess;
+use crate::access::host::{Memories, next};
 use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -25,9 +25,9 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> 
         self.lower_to::<N>(lowering)
     }
 
-    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> AccessedElements<'m, T, N> {
+    unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> AccessedElements<'m, T, N> {
         // SAFETY: passed on.
-        unsafe { AccessedElements::new(memory) }
+        unsafe { AccessedElements::new(next(memory)) }
     }
 
     #[inline]
@@ -79,9 +79,9 @@ impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne>
         self.lower_to::<N>(lowering)
     }
 
-    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> AccessedElements<'m, T, N> {
+    unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> AccessedElements<'m, T, N> {
         // SAFETY: passed on.
-        unsafe { AccessedElements::new(memory) }
+        unsafe { AccessedElements::new(next(memory)) }
     }
 
     #[inline]
@@ -152,9 +152,9 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
         Ok(plan)
     }
 
-    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        BoundNeighborhood { plan: *plan, elements: unsafe { AccessedElements::new(memory) } }
+        BoundNeighborhood { plan: *plan, elements: unsafe { AccessedElements::new(next(memory)) } }
     }
 
     fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
@@ -210,9 +210,9 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N
         Ok(plan)
     }
 
-    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        BoundPeriodic { plan: *plan, elements: unsafe { AccessedElements::new(memory) } }
+        BoundPeriodic { plan: *plan, elements: unsafe { AccessedElements::new(next(memory)) } }
     }
 
     fn interior(bound: &Self::Bound<'_>) -> Range<usize> {

@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
 use celerity_regions::Subrange;
 
 use super::KernelAccess;
 use super::steps::EvenSteps;
+use crate::access::host::{Memories, next};
 use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -31,10 +31,10 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
         Ok(range)
     }
 
-    unsafe fn bind<'m>(range: &'m [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>(range: &'m [usize; D], memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on; nobody writes what is bound to a read, not through another access
         // of the task either: see `BoundMemory`.
-        unsafe { AccessedElements::new(memory).whole(*range) }
+        unsafe { AccessedElements::new(next(memory)).whole(*range) }
     }
 
     #[inline]
@@ -60,10 +60,10 @@ macro_rules! read_part {
                 self.lower_to::<$k>(lowering)
             }
 
-            unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+            unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on; nobody writes what is bound to a read, not through another
                 // access of the task either: see `BoundMemory`.
-                unsafe { AccessedElements::new(memory).part() }
+                unsafe { AccessedElements::new(next(memory)).part() }
             }
 
             #[inline]
@@ -196,9 +196,9 @@ macro_rules! write_part {
                 Ok(plan)
             }
 
-            unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+            unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                let elements = unsafe { AccessedElements::new(memory) };
+                let elements = unsafe { AccessedElements::new(next(memory)) };
                 OwnParts { plan, elements }
             }
 

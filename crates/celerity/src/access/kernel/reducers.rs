@@ -3,11 +3,11 @@
 
 use std::cell::Cell;
 
-use celerity_executor::BoundMemory;
 use celerity_kernel::abi::MOST_THREADS;
 use celerity_kernel::{ArrayReducer, Operator, Reducer, Row};
 
 use super::KernelAccess;
+use crate::access::host::{Memories, next};
 use crate::access::{Lowering, ReduceAccess, Rows};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -78,11 +78,11 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
         Ok(self.operator)
     }
 
-    unsafe fn bind<'m>(operator: &'m O, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>(operator: &'m O, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         let lanes = if O::IS_COMMUTATIVE { MOST_THREADS as usize } else { 1 };
         BoundReducer {
             // SAFETY: passed on; `push_reduction` has made the buffer.
-            partials: unsafe { PartialResults::new(memory, 1) },
+            partials: unsafe { PartialResults::new(next(memory), 1) },
             lanes: vec![Cell::new(operator.identity()); lanes],
             used: Cell::new(1),
             next: Cell::new(0),
@@ -190,11 +190,11 @@ macro_rules! arrays {
 
             unsafe fn bind<'m>(
                 (operator, range): &'m Self::Plan,
-                memory: &BoundMemory<'m>,
+                memory: &mut Memories<'_, 'm>,
             ) -> Self::Bound<'m> {
                 BoundArrayReducer {
                     // SAFETY: passed on; `push_reduction` has made the buffer.
-                    partials: unsafe { PartialResults::new(memory, range.iter().product()) },
+                    partials: unsafe { PartialResults::new(next(memory), range.iter().product()) },
                     range: *range,
                     target: Cell::new(std::ptr::null_mut()),
                     operator: *operator,

@@ -1,10 +1,10 @@
 //! Accesses to elements that all items of a chunk update together.
 #![allow(unsafe_code)]
 
-use celerity_executor::BoundMemory;
 use celerity_kernel::{Atomic, AtomicView, Row};
 
 use super::KernelAccess;
+use crate::access::host::{Memories, next};
 use crate::access::{AccessedElements, Lowering, Rows, UpdateAccess};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -26,10 +26,10 @@ where
         self.lower_to::<K>(lowering)
     }
 
-    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on; all cursors of the access are such views of single steps, and
         // nobody else touches what is bound to a write: see `BoundMemory`.
-        unsafe { AccessedElements::new(memory).shared() }
+        unsafe { AccessedElements::new(next(memory)).shared() }
     }
 
     #[inline]
