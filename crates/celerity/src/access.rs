@@ -12,6 +12,7 @@ mod host;
 mod kernel;
 mod lists;
 mod lowering;
+mod memories;
 mod object;
 mod reduce;
 mod regions;

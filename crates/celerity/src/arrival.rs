@@ -50,9 +50,9 @@ impl<V> Arrival<V> {
     ///
     /// # Errors
     /// The run's first error if nothing will come;
-    /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a range mapper.
+    /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a kernel, a range mapper, or a destructor that the runtime runs.
     pub(crate) fn wait(&mut self, name: impl FnOnce() -> String) -> Result<Option<V>> {
-        self.frontend.refuse_in_mappers(WAIT)?;
+        self.frontend.refuse_waits(WAIT)?;
         let value = match self.slot.take() {
             Some(outcome) => outcome,
             None => self.frontend.timed_wait(name, || self.slot.wait()),
@@ -62,7 +62,7 @@ impl<V> Arrival<V> {
 
     /// The same for a future.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<V>>> {
-        if let Err(error) = self.frontend.refuse_in_mappers(WAIT) {
+        if let Err(error) = self.frontend.refuse_waits(WAIT) {
             return Poll::Ready(Err(error.into()));
         }
         // Wakers are the program's: to make one, and to drop the one before, takes no lock.

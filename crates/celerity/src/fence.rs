@@ -165,7 +165,7 @@ impl<T: Element, const D: usize> Fence<T, D> {
     /// # Errors
     /// [`Error::FenceMemory`] if there is no memory for the copy; the run goes on.
     /// The run's first error if it fails before the fence is reached;
-    /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a range mapper.
+    /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a kernel, a range mapper, or a destructor that the runtime runs.
     pub fn wait(mut self) -> Result<Snapshot<T, D>> {
         let copied = self.arrival.wait(|| format!("wait for fence on {}", self.buffer))?;
         self.snapshot(copied)

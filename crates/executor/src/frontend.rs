@@ -23,7 +23,9 @@ use crate::progress::Progress;
 use crate::reactor::Feeder;
 use crate::submission::Submission;
 use crate::sync::lock;
-use crate::threads::{refuse_barriers, refuse_in_mappers, refuse_submissions, while_mapping};
+use crate::threads::{
+    refuse_barriers, refuse_in_engine, refuse_submissions, refuse_waits, while_mapping,
+};
 use crate::time::Time;
 use crate::work::{DeviceKernel, HostData, Payload};
 
@@ -414,13 +416,21 @@ impl NodeFrontend {
         self.progress.on_failure(alarm);
     }
 
-    /// Refuses what waits, or makes others wait, if a range mapper calls for it: as in "wait
-    /// for a fence".
+    /// Refuses what makes others wait, if a range mapper calls for it, or a destructor that the runtime runs: as in "take a
+    /// host object back".
     ///
     /// # Errors
-    /// [`RunError::Misplaced`] on a thread that is in a range mapper.
-    pub fn refuse_in_mappers(&self, act: &str) -> Result<(), RunError> {
-        refuse_in_mappers(act)
+    /// [`RunError::Misplaced`] on a thread that is in one.
+    pub fn refuse_in_engine(&self, act: &str) -> Result<(), RunError> {
+        refuse_in_engine(act)
+    }
+
+    /// Refuses what waits, as in "wait for a fence", there and in kernels.
+    ///
+    /// # Errors
+    /// [`RunError::Misplaced`] on a thread that is in one.
+    pub fn refuse_waits(&self, act: &str) -> Result<(), RunError> {
+        refuse_waits(act)
     }
 
     /// Waits until all nodes have reached this point and everything submitted

@@ -353,6 +353,7 @@ impl Executor {
         if action == EpochAction::Shutdown {
             debug_assert_eq!(self.flow.incomplete(), 0, "the last epoch waits for everything");
             self.course.finish();
+            self.peers.end();
             // Devices that do nothing cannot starve.
             if !self.is_dry {
                 self.monitor.finishes(node, self.now);

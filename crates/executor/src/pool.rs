@@ -10,7 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::RunError;
 use crate::pinning::{Cores, PinnedJobs, ThreadId, this_thread};
 use crate::sync::lock;
-use crate::threads::{STACK, mark, no_threads};
+use crate::threads::{STACK, mark_for_kernels, no_threads};
 
 /// A pool whose turns start in the order in which they were asked for, also
 /// those asked for by its own threads.
@@ -41,7 +41,7 @@ impl CpuPool {
             .thread_name(|index| format!("celerity-{index}"))
             .stack_size(STACK)
             .start_handler(move |_| {
-                mark();
+                mark_for_kernels();
                 lock(&starting).push(this_thread());
             })
             .build()

@@ -206,7 +206,7 @@ impl<'r> Run<'r> {
 
     /// Lets SIGINT (Ctrl-C) and SIGTERM end the run on all nodes with
     /// [`RunError::Interrupted`], once what is running has ended. The second one
-    /// ends the process.
+    /// ends the process, and so does one that comes too late for the run to end by it.
     #[must_use]
     pub fn interruptible(mut self, interruptible: bool) -> Self {
         self.interruptible = interruptible;
@@ -290,7 +290,10 @@ impl<'r> Run<'r> {
             let interrupts = self.listen(&frontends, watch.as_ref());
             let outcome = run_program(&frontends, &body);
             threads.into_iter().for_each(|thread| drop(thread.join()));
-            drop((interrupts, watch));
+            if let Some(interrupts) = interrupts {
+                interrupts.end(matches!(outcome, Ok(Ok(_))));
+            }
+            drop(watch);
             dead = frontends.iter().find_map(|node| dead_node(&node.error()?));
             match outcome {
                 Ok(value) => value,

@@ -10,8 +10,8 @@ use celerity_kernel::{Bounds, Layout, PartView, PartViewMut};
 use celerity_regions::Subrange;
 
 use super::elements::AccessedElements;
-use super::host::{Memories, next};
 use super::kernel::sealed::Sealed;
+use super::memories::{Memories, next};
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::device_call::DeviceCallError;

@@ -6,6 +6,7 @@ use celerity_kernel::{Bounds, PartView, PartViewMut, WholeView, WholeViewMut};
 
 use super::elements::AccessedElements;
 use super::kernel::sealed::Sealed;
+use super::memories::{Memories, next};
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -13,9 +14,6 @@ use crate::mapper::{
     All, CustomMapper, DisjointMapper, Fixed, Neighborhood, OneToOne, PerDimension, Slice,
 };
 use crate::tuples::for_tuples;
-
-/// What the accesses of a task to buffers are bound to, in order: each takes its own.
-pub(crate) type Memories<'b, 'm> = std::slice::Iter<'b, BoundMemory<'m>>;
 
 /// An access that a host task over `K` dimensions can have; sealed.
 ///
@@ -71,11 +69,6 @@ pub trait HostAccess<const K: usize = 0>: Sealed {
 
     #[doc(hidden)]
     fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a>;
-}
-
-/// The memory of an access to a buffer.
-pub(super) fn next<'b, 'm>(memory: &mut Memories<'b, 'm>) -> &'b BoundMemory<'m> {
-    memory.next().expect("each access to a buffer is bound to memory")
 }
 
 impl<T: Element, const K: usize, const D: usize> HostAccess<K> for ReadAccess<T, D, All> {

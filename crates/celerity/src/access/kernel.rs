@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use celerity_kernel::Row;
 
-use super::host::Memories;
+use super::memories::Memories;
 use super::{Lowering, Rows};
 use crate::error::Result;
 

@@ -7,9 +7,10 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::Row;
 
 use super::device::CallAccess;
-use super::host::{HostAccess, HostAccesses, Memories, single_host_access};
+use super::host::{HostAccess, HostAccesses, single_host_access};
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
+use super::memories::Memories;
 use super::{Lowering, Rows};
 use crate::error::Result;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use celerity_executor::BoundMemory;
 
 use super::Lowering;
-use super::host::{HostAccess, HostAccesses, Memories, single_host_access};
+use super::host::{HostAccess, HostAccesses, single_host_access};
 use super::kernel::sealed::Sealed;
+use super::memories::Memories;
 use crate::error::Result;
 use crate::object::{
     Borrowed, BorrowedMut, Exclusive, ObjectCell, Order, Relaxed, Sequential, SideEffect,

@@ -4,8 +4,9 @@
 use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, RegionView, Row};
 
-use super::host::{HostAccess, Memories, next};
+use super::host::HostAccess;
 use super::kernel::copied_view;
+use super::memories::{Memories, next};
 use super::{AccessedElements, KernelAccess, Lowering, ReadAccess, Rows};
 use crate::buffer::Element;
 use crate::error::Result;

@@ -6,9 +6,9 @@ use std::ops::Range;
 use celerity_kernel::Row;
 
 use super::body::{Bare, ItemBody, RowBody};
-use super::host::Memories;
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
+use super::memories::Memories;
 use super::{Lowering, ReadAccess, ReduceAccess, Rows, UpdateAccess, WriteAccess};
 use crate::error::Result;
 use crate::item_context;

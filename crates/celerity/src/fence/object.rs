@@ -27,7 +27,7 @@ impl<T> ObjectFence<T> {
     ///
     /// # Errors
     /// The run's first error if it fails before the fence is reached, for example since
-    /// `T::clone` panics; [`RunError::Misplaced`](crate::RunError::Misplaced) in a range mapper.
+    /// `T::clone` panics; [`RunError::Misplaced`](crate::RunError::Misplaced) in a kernel, a range mapper, or a destructor that the runtime runs.
     pub fn wait(mut self) -> Result<T> {
         let value = self.arrival.wait(|| format!("wait for {}", self.object))?;
         self.value(value)

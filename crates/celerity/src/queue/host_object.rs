@@ -75,7 +75,7 @@ impl<T: Send + 'static> HostObject<T> {
     #[track_caller]
     pub fn take(self, queue: &Queue) -> Result<T> {
         let location = Location::caller();
-        queue.frontend.refuse_in_mappers("take a host object back")?;
+        queue.frontend.refuse_in_engine("take a host object back")?;
         let asking = Asking { act: "take", node: None, location };
         let mut arrival = queue.ask_object(&self, |cell| cell.take(), asking)?;
         queue.frontend.end_object(self.id());

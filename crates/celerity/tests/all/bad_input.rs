@@ -1,7 +1,9 @@
 //! Mistakes that a program can make, and what it is told: which task, which
 //! buffer, what is wrong. Never a hang, never a wrong result.
 
+use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 use celerity::prelude::*;
 use celerity::{Bounds, DeclareError, Error, Result, RunError, Sum, UninitializedRead};
@@ -536,5 +538,84 @@ fn a_failed_run_does_not_disturb_the_next() {
             queue.fence(&a)?.wait().map(|snapshot| snapshot.into_vec())
         });
         assert_eq!(next.unwrap(), [5; 8]);
+    }
+}
+
+/// Does something when it is dropped, and keeps what comes of it.
+struct AtTheEnd<F: Fn() -> String> {
+    act: F,
+    said: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl<F: Fn() -> String> Drop for AtTheEnd<F> {
+    fn drop(&mut self) {
+        self.said.lock().unwrap().insert((self.act)());
+    }
+}
+
+/// What the program itself drops last is a part of the program.
+const ACCEPTED: &str = "accepted";
+
+/// The runtime drops what kernels and mappers own on threads of its own, which would wait for themselves.
+#[test]
+fn destructors_that_the_runtime_runs_submit_nothing_and_do_not_wait() {
+    for cluster in clusters() {
+        let said = Arc::<Mutex<BTreeSet<String>>>::default();
+        let program = |queue: &Queue| {
+            let (line, other) =
+                (queue.buffer_from(10, vec![0_u32; 10])?, queue.buffer::<u32, 1>(10));
+            for n in 0..500 {
+                let (filled, said) = (other.clone(), said.clone());
+                let fence = Mutex::new(if n % 50 == 0 { Some(queue.fence(&line)?) } else { None });
+                let act = move || {
+                    let outcome = match fence.lock().unwrap().take() {
+                        Some(fence) => fence.wait().map(drop),
+                        None => filled.fill(3).map(drop),
+                    };
+                    outcome.map_or_else(|error| error.to_string(), |()| ACCEPTED.to_owned())
+                };
+                let owned = AtTheEnd { act, said };
+                let accesses = line.read_write(one_to_one());
+                if n % 2 == 0 {
+                    queue.task("owns").parallel_for(10, accesses, move |_, x| {
+                        let _ = &owned;
+                        *x += 1;
+                    })?;
+                    continue;
+                }
+                let map = mapper("owns", move |chunk: Chunk<1>, _: [usize; 1]| {
+                    let _ = &owned;
+                    Subrange { offset: chunk.offset, range: chunk.range }
+                });
+                let all = (accesses, line.read(map));
+                queue
+                    .task("maps")
+                    .parallel_for(10, all, |_, (x, _)| *x += 1)
+                    .map(drop)
+                    .unwrap_or(());
+            }
+            queue.barrier()
+        };
+        cluster.run(program).unwrap();
+        let said = said.lock().unwrap();
+        assert!(said.iter().any(|text| text.contains("submit a task")), "{said:?}");
+        assert!(said.iter().all(|text| text == ACCEPTED || text.contains(" cannot ")), "{said:?}");
+    }
+}
+
+#[test]
+fn kernels_do_not_wait_for_fences() {
+    for cluster in clusters() {
+        let error = cluster.run(|queue| {
+            let line = queue.buffer_from(16, vec![0_u32; 16])?;
+            let fence = Mutex::new(Some(queue.fence(&line)?));
+            queue.task("waits").parallel_for(16, line.read_write(one_to_one()), move |_, x| {
+                if let Some(fence) = fence.lock().unwrap().take() {
+                    *x = fence.wait().unwrap()[0];
+                }
+            })?;
+            queue.barrier()
+        });
+        assert_says(&error.unwrap_err(), &["waits", "a kernel cannot wait"]);
     }
 }

@@ -189,3 +189,60 @@ fn functions_that_return_nothing_go_on_working() {
         assert_eq!(outcome.unwrap()[2], 5);
     }
 }
+
+/// An error that says that it is its own cause.
+#[derive(Debug)]
+struct Endless;
+
+impl std::fmt::Display for Endless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it never ends")
+    }
+}
+
+impl std::error::Error for Endless {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&Endless)
+    }
+}
+
+#[test]
+fn an_error_that_is_its_own_cause_is_told() {
+    for nodes in [1, 2] {
+        let error = Config::default().nodes(nodes).run(|queue| {
+            let fail = |()| -> std::result::Result<(), Box<dyn std::error::Error + Send + Sync>> {
+                Err(Box::new(Endless))
+            };
+            queue.host_task("fails").once((), fail)?;
+            queue.barrier()
+        });
+        let error = error.unwrap_err();
+        for text in [error.to_string(), format!("{error:?}")] {
+            assert!(text.contains("fails") && text.contains("it never ends"), "{text}");
+        }
+    }
+}
+
+/// What members of a group exchange is over when the run is.
+#[test]
+fn a_communicator_that_is_kept_says_that_the_run_is_over() {
+    for nodes in [1, 2, 3] {
+        let kept = std::sync::Mutex::new(None);
+        Config::default()
+            .nodes(nodes)
+            .run(|queue| {
+                let (sender, receiver) = std::sync::mpsc::channel();
+                queue.host_task("group").collective("members", (), move |part, ()| {
+                    sender.send(part).unwrap();
+                    Ok(())
+                })?;
+                queue.barrier()?;
+                *kept.lock().unwrap() = receiver.recv().ok();
+                celerity::Result::Ok(())
+            })
+            .unwrap();
+        let part = kept.into_inner().unwrap().unwrap();
+        let outcome = part.communicator().barrier().map_err(|error| error.to_string());
+        assert!(nodes == 1 || outcome.is_err(), "{outcome:?}");
+    }
+}

@@ -119,9 +119,10 @@ fn fields_in_lists(
     match by_rows {
         true => task.parallel_for_rows(range, accesses, |row, (to, from, sums)| {
             for ((to, from), sum) in to.into_iter().zip(from).zip(&sums) {
-                for at in 0..row.len() {
-                    to[at] = from.item(at).clamped([-1, 1]);
-                    sum.combine(to[at]);
+                assert_eq!(to.len(), row.len());
+                for (at, to) in to.iter_mut().enumerate() {
+                    *to = from.item(at).clamped([-1, 1]);
+                    sum.combine(*to);
                 }
             }
         })?,
@@ -167,7 +168,7 @@ fn lists_of_views_may_stand_alone_and_be_of_one() {
             .parallel_for(9, [line.write(one_to_one())], |item, [to]| *to = item[0] as i64)?;
         let lines = [queue.buffer::<i64, 1>(9), queue.buffer::<i64, 1>(9)];
         let own = per_dimension([Side::along(0)]);
-        let writes = lines.each_ref().map(|line| line.write(own.clone()));
+        let writes = lines.each_ref().map(|line| line.write(own));
         let read = line.read(all());
         queue.task("parts").parallel_for(9, (writes, [read]), |item, (parts, [all])| {
             for (k, mut part) in parts.into_iter().enumerate() {

@@ -191,6 +191,56 @@ fn a_run_that_is_interrupted_says_what_it_waits_for_and_ends_at_once_if_told_aga
     alone(test, cases(), run, interrupt);
 }
 
+/// A program that has all it wanted of the run when it is interrupted, and that would go on.
+fn go_on_when_all_is_done(case: (usize, usize)) {
+    let outcome = cluster(case).interruptible(true).run(|queue| {
+        queue.finish(())?;
+        if queue.is_root() {
+            eprintln!("at the place");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        Ok(())
+    });
+    eprintln!("goes on with {outcome:?}");
+}
+
+#[test]
+fn an_interrupt_that_is_too_late_for_a_run_ends_the_process() {
+    let test = "silence::an_interrupt_that_is_too_late_for_a_run_ends_the_process";
+    alone(test, [(1, 1), (2, 2)], go_on_when_all_is_done, |case, mut child| {
+        child.wait_for("at the place");
+        child.signal("INT");
+        let (status, said) = child.end();
+        assert_eq!(status.signal(), Some(SIGINT), "{case:?}: {status}: {said}");
+        assert!(!said.contains("goes on"), "{said}");
+    });
+}
+
+/// Run after run, each of which does nothing.
+fn run_for_ever(_: u64) {
+    eprintln!("at the place");
+    loop {
+        let outcome = Config::default().interruptible(true).run(Queue::barrier);
+        if let Err(error) = outcome {
+            return eprintln!("ends with {error}");
+        }
+    }
+}
+
+/// Between them, too.
+#[test]
+fn an_interrupt_is_heard_whenever_it_comes() {
+    let test = "silence::an_interrupt_is_heard_whenever_it_comes";
+    alone(test, 0..20_u64, run_for_ever, |n, mut child| {
+        child.wait_for("at the place");
+        std::thread::sleep(Duration::from_micros(7919 * n % 40_000));
+        child.signal("INT");
+        let (status, said) = child.end();
+        let is_ended = status.signal() == Some(SIGINT) || said.contains("ends with");
+        assert!(is_ended, "{status}: {said}");
+    });
+}
+
 #[test]
 fn what_does_not_return_says_for_how_long_and_where() {
     let test = "silence::what_does_not_return_says_for_how_long_and_where";

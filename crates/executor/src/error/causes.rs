@@ -11,6 +11,16 @@ pub(crate) fn text_of_error(error: &(impl Display + ?Sized)) -> String {
     caught(|| error.to_string()).unwrap_or_else(|said| format!("its error's text panics: {said}"))
 }
 
+/// An error and what lies behind it, as far as anybody would read: one that is its own cause has no end.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| error.source())
+        .take(MOST_CAUSES)
+}
+
+const MOST_CAUSES: usize = 100;
+
 /// Writes an error's text and, on a line each, the texts of its causes that the line before
 /// does not end with.
 ///
@@ -46,14 +56,12 @@ pub(crate) fn text_of_error(error: &(impl Display + ?Sized)) -> String {
 pub fn write_with_causes(error: &dyn Error, f: &mut Formatter<'_>) -> Result {
     let mut text = text_of_error(error);
     f.write_str(&text)?;
-    let mut cause = error.source();
-    while let Some(error) = cause {
+    for error in error.source().into_iter().flat_map(chain) {
         let next = text_of_error(error);
         if !text.ends_with(&next) {
             write!(f, "\ncaused by: {next}")?;
             text = next;
         }
-        cause = error.source();
     }
     Ok(())
 }

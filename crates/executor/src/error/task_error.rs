@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::causes::text_of_error;
+use super::causes::{chain, text_of_error};
 
 /// The error of a host task: any error, shared by all that report it.
 ///
@@ -32,12 +32,7 @@ impl TaskError {
 
     /// Its text, and those of its causes.
     fn texts(&self) -> impl Iterator<Item = String> {
-        let mut next: Option<&(dyn Error + 'static)> = Some(&*self.0);
-        std::iter::from_fn(move || {
-            let error = next?;
-            next = error.source();
-            Some(text_of_error(error))
-        })
+        chain(&*self.0).map(text_of_error)
     }
 }
 

@@ -368,9 +368,14 @@ impl Peers {
         self.communicator.abort(error);
     }
 
+    /// The run has ended: whoever still waits for what members of a group send, as by a communicator that was kept, is told.
+    pub(super) fn end(&mut self) {
+        self.exchange.end();
+    }
+
     /// Forgets what will not be heard of any more, after an abort.
     pub(super) fn forget(&mut self) {
-        self.exchange.end();
+        self.end();
         self.sends.clear();
         self.exchanges.clear();
         self.in_barrier = None;

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::{Handle, Signals};
-use signal_hook::low_level::signal_name;
+use signal_hook::low_level::{emulate_default_handler, signal_name};
 
 use crate::error::RunError;
 use crate::frontend::NodeFrontend;
@@ -22,7 +22,8 @@ const INTERRUPTS: [i32; 2] = [SIGINT, SIGTERM];
 /// Watches for interrupts until it is dropped.
 pub(super) struct Interrupts {
     signals: Handle,
-    thread: Option<JoinHandle<()>>,
+    /// Gives back what it has watched, and the first signal that it has heard.
+    thread: Option<JoinHandle<(Signals, Option<i32>)>>,
 }
 
 impl Interrupts {
@@ -35,43 +36,66 @@ impl Interrupts {
     ///
     /// `hurry` is told of it, since a node may be where it cannot.
     pub(super) fn watch(nodes: &[Arc<NodeFrontend>], hurry: Option<Hurry>) -> io::Result<Self> {
-        let fatal = lock(&WATCHED).begin()?;
-        let started = Self::start(nodes.to_vec(), hurry, fatal);
-        if started.is_err() {
-            lock(&WATCHED).end();
-        }
-        started
+        // A signal before there is somebody to hear it ends the process.
+        let mut watched = lock(&WATCHED);
+        let fatal = watched.handlers()?;
+        let signals = Signals::new(heeded())?;
+        let started = Self::start(signals, nodes.to_vec(), hurry, fatal)?;
+        watched.begin();
+        Ok(started)
     }
 
     fn start(
+        mut signals: Signals,
         nodes: Vec<Arc<NodeFrontend>>,
         hurry: Option<Hurry>,
         fatal: Arc<AtomicBool>,
     ) -> io::Result<Self> {
-        let mut signals = Signals::new(heeded())?;
         let handle = signals.handle();
         let watch = move || {
+            let mut heard = None;
             for signal in signals.forever() {
                 fatal.store(true, Ordering::SeqCst);
+                heard.get_or_insert(signal);
                 let signal = signal_name(signal).unwrap_or("a signal").to_owned();
                 hurry.iter().for_each(|hurry| hurry.up(Some(&signal)));
                 for node in &nodes {
                     node.abort(RunError::Interrupted { signal: signal.clone() });
                 }
             }
+            (signals, heard)
         };
         let thread = thread::Builder::new().name("celerity-signals".to_owned()).spawn(watch)?;
         Ok(Self { signals: handle, thread: Some(thread) })
+    }
+
+    /// The run is over. If it has succeeded all the same, and no other goes on, an interrupt came too late for it: then the
+    /// process ends as it would without us.
+    pub(super) fn end(mut self, has_succeeded: bool) {
+        let (heard, is_last) = self.stop();
+        if let Some(signal) = heard.filter(|_| has_succeeded && is_last) {
+            // What cannot be done leaves all as it was: the run has succeeded.
+            drop(emulate_default_handler(signal));
+        }
+    }
+
+    /// Stops watching; says what was heard, and whether no other run watches.
+    fn stop(&mut self) -> (Option<i32>, bool) {
+        let Some(thread) = self.thread.take() else { return (None, false) };
+        // What comes from here on ends the process by itself, if no other run goes on.
+        let is_last = lock(&WATCHED).end();
+        self.signals.close();
+        let heard = match thread.join() {
+            Ok((mut signals, heard)) => heard.or_else(|| signals.pending().next()),
+            Err(_) => None,
+        };
+        (heard, is_last)
     }
 }
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        self.signals.close();
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-        lock(&WATCHED).end();
+        self.stop();
     }
 }
 
@@ -104,27 +128,31 @@ struct Watched {
 }
 
 impl Watched {
-    fn begin(&mut self) -> io::Result<Arc<AtomicBool>> {
-        let fatal = match &self.fatal {
-            Some(fatal) => fatal.clone(),
-            None => {
-                let fatal = Arc::new(AtomicBool::new(true));
-                for &signal in heeded() {
-                    register_conditional_default(signal, fatal.clone())?;
-                }
-                self.fatal.insert(fatal).clone()
-            }
-        };
-        self.runs += 1;
-        fatal.store(false, Ordering::SeqCst);
-        Ok(fatal)
+    /// Installs what ends the process where no run is watched, the first time.
+    fn handlers(&mut self) -> io::Result<Arc<AtomicBool>> {
+        if let Some(fatal) = &self.fatal {
+            return Ok(fatal.clone());
+        }
+        let fatal = Arc::new(AtomicBool::new(true));
+        for &signal in heeded() {
+            register_conditional_default(signal, fatal.clone())?;
+        }
+        Ok(self.fatal.insert(fatal).clone())
     }
 
-    fn end(&mut self) {
+    /// Another run is watched.
+    fn begin(&mut self) {
+        self.runs += 1;
+        self.fatal.iter().for_each(|fatal| fatal.store(false, Ordering::SeqCst));
+    }
+
+    /// One less is; returns whether it was the last.
+    fn end(&mut self) -> bool {
         self.runs -= 1;
         if let (0, Some(fatal)) = (self.runs, &self.fatal) {
             fatal.store(true, Ordering::SeqCst);
         }
+        self.runs == 0
     }
 }
 

@@ -21,7 +21,7 @@ use crate::reactor::{Feeder, Machine, Reactor};
 use crate::scheduler::{Batch, Scheduler, SchedulerMessage};
 use crate::submission::Submission;
 use crate::sync::lock;
-use crate::threads::{STACK, no_threads};
+use crate::threads::{STACK, mark_for_engine, no_threads};
 use crate::time::Time;
 
 /// Batches that may be on their way back at a time; more are dropped.
@@ -67,11 +67,14 @@ where
     let machines = Arc::new(Mutex::new(Some(machines)));
     let (kept, told) = (machines.clone(), progress.clone());
     let react = move || {
+        mark_for_engine();
         let mut machines = lock(&machines).take().expect("handed over to one thread");
         let count = machines.len();
         let outcome = caught(|| -> Result<(), RunError> {
             let mut run = || {
                 cores.pin_engine(nth)?;
+                // The thread may be another one by now, of a pool.
+                mark_for_engine();
                 reactor.run(&mut machines, since);
                 Ok(())
             };

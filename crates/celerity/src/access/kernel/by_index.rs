@@ -7,7 +7,7 @@ use std::ops::Range;
 use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, PeriodicItem, PeriodicRow, Reach, Row};
 
 use super::KernelAccess;
-use crate::access::host::{Memories, next};
+use crate::access::memories::{Memories, next};
 use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;

@@ -9,7 +9,7 @@ use celerity_regions::Subrange;
 
 use super::KernelAccess;
 use super::steps::EvenSteps;
-use crate::access::host::{Memories, next};
+use crate::access::memories::{Memories, next};
 use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use celerity_kernel::abi::MOST_THREADS;
 use celerity_kernel::{ArrayReducer, Operator, Reducer, Row};
 
 use super::KernelAccess;
-use crate::access::host::{Memories, next};
+use crate::access::memories::{Memories, next};
 use crate::access::{Lowering, ReduceAccess, Rows};
 use crate::buffer::Element;
 use crate::error::Result;

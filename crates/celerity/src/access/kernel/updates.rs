@@ -4,7 +4,7 @@
 use celerity_kernel::{Atomic, AtomicView, Row};
 
 use super::KernelAccess;
-use crate::access::host::{Memories, next};
+use crate::access::memories::{Memories, next};
 use crate::access::{AccessedElements, Lowering, Rows, UpdateAccess};
 use crate::buffer::Element;
 use crate::error::Result;

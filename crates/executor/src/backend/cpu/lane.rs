@@ -105,7 +105,7 @@ impl Lane {
     /// Runs a job that was given back, and returns the next one for the same thread.
     #[must_use = "the lane waits for whoever got a job back"]
     pub(super) fn run_kept(self: &Arc<Self>, job: Queued) -> Option<Queued> {
-        self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run())));
+        self.outbox.report_quietly(self.halting(|| self.while_marked(|| job.run())));
         let next = self.take_next()?;
         if next.is_brief() {
             return Some(next);
@@ -141,8 +141,16 @@ impl Lane {
         job.spent()
     }
 
+    /// Does `work`, which is a job of the lane, on a thread that otherwise runs none.
+    fn while_marked<R>(&self, work: impl FnOnce() -> R) -> R {
+        match self.place {
+            Runner::Pool(_) => threads::while_in_kernel(work),
+            Runner::OwnThread => threads::while_in_host_task(work),
+        }
+    }
+
     fn report_here(&self, job: impl FnOnce() -> Option<JobFailure>) {
-        self.outbox.report_quietly(self.halting(|| threads::while_marked(job)));
+        self.outbox.report_quietly(self.halting(|| self.while_marked(job)));
         let next = self.take_next();
         debug_assert!(next.is_none(), "who pushes is here");
     }
