@@ -42,6 +42,22 @@ pub(crate) fn count(is_true: bool) -> u32 {
     count
 }
 
+/// The same number, of which a compiler knows nothing but that it is the same wherever it is used.
+#[inline(always)]
+pub(crate) fn only_itself(number: usize) -> usize {
+    let same: usize;
+    // SAFETY: it only copies a register.
+    unsafe {
+        asm!(
+            "mov.b64 {same}, {number};",
+            same = out(reg64) same,
+            number = in(reg64) number,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    same
+}
+
 /// What threads have exchanged. Hosts' items must wait for that; threads of a device are done with it.
 pub(crate) struct Obtained<R>(pub(crate) R);
 
