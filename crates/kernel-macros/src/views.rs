@@ -26,6 +26,9 @@ pub(crate) struct Views {
 /// So many views are what there is room for among the parameters of a launch.
 const MOST_VIEWS: usize = 128;
 
+/// So many views of a list there are accesses for.
+const MOST_OF_A_LIST: usize = 32;
+
 impl Views {
     pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {
         let mut views = Self { list: Vec::new(), members: Vec::new(), bare: false };
@@ -64,11 +67,11 @@ impl Views {
             return Err(Error::new(len.span(), what));
         };
         let (view, len) = (ViewType::parse(elem, form)?, len.base10_parse()?);
-        if len == 0 {
-            return Err(Error::new(ty.span(), "a list of views has one at least"));
+        if !(1..=MOST_OF_A_LIST).contains(&len) {
+            let what = format!("a list of views has one at least, and {MOST_OF_A_LIST} at most");
+            return Err(Error::new(ty.span(), what));
         }
-        // No more than it takes to see that there are too many.
-        self.list.extend(std::iter::repeat_n(view, std::cmp::min(len, MOST_VIEWS + 1)));
+        self.list.extend(std::iter::repeat_n(view, len));
         self.members.push(Some(len));
         Ok(())
     }
@@ -99,13 +102,9 @@ impl Views {
     /// The function, with its views one by one in a tuple, from which it makes its lists itself: so they are in registers
     /// before it is a part of anything else.
     pub(crate) fn taken_one_by_one(&self, mut function: ItemFn) -> ItemFn {
-        if !self.members.iter().any(Option::is_some) {
-            return function;
-        }
-        let views: Vec<_> = (0..self.list.len()).map(|at| format_ident!("__view{at}")).collect();
+        let Some((views, lists)) = self.in_lists() else { return function };
         if let Some(FnArg::Typed(parameter)) = function.sig.inputs.iter_mut().nth(1) {
             let (pattern, ty) = (&parameter.pat, &parameter.ty);
-            let lists = self.put_together(&views, |list| quote!([#(#list),*]));
             let lists = parse_quote!(let #pattern: #ty = #lists;);
             let types = self.list.iter().map(|view| &view.ty);
             (*parameter.pat, *parameter.ty) =
@@ -117,12 +116,20 @@ impl Views {
 
     /// The parameter's value, taken apart for [that](Self::taken_one_by_one), and what its function is called with.
     pub(crate) fn one_by_one(&self, value: &TokenStream) -> TokenStream {
-        if !self.members.iter().any(Option::is_some) {
-            return value.clone();
+        match self.in_lists() {
+            Some((views, pattern)) => quote!({ let #pattern = #value; (#(#views,)*) }),
+            None => value.clone(),
         }
-        let views: Vec<_> = (0..self.list.len()).map(|at| format_ident!("__view{at}")).collect();
-        let pattern = self.put_together(&views, |list| quote!([#(#list),*]));
-        quote!({ let #pattern = #value; (#(#views,)*) })
+    }
+
+    /// Names for all views, and the parameter made of these, if there are lists in it.
+    fn in_lists(&self) -> Option<(Vec<Ident>, TokenStream)> {
+        self.members.iter().any(Option::is_some).then(|| {
+            let views: Vec<_> =
+                (0..self.list.len()).map(|at| format_ident!("__view{at}")).collect();
+            let lists = self.put_together(&views, |list| quote!([#(#list),*]));
+            (views, lists)
+        })
     }
 
     /// All views as the function takes them.

@@ -72,95 +72,133 @@ impl<A: CallAccess<K>, const K: usize, const N: usize> CallAccess<K> for [A; N] 
     }
 }
 
-/// The kernel gets a list of views, in the same order.
-impl<A: KernelAccess<K>, const K: usize, const N: usize> KernelAccess<K> for [A; N] {
-    type ItemView<'a> = [A::ItemView<'a>; N];
-    type RowView<'a> = [A::RowView<'a>; N];
-    type Plan = [A::Plan; N];
-    type Bound<'m> = [A::Bound<'m>; N];
-    type Rows<'r> = [A::Rows<'r>; N];
-    type Cursor<'r> = [A::Cursor<'r>; N];
+/// The kernel gets a list of views, in the same order. For each length there is code of its own, in which each element has a name: what is
+/// made of a list by a loop stays in memory, and an item of nine lists of views took six times as long.
+macro_rules! kernel_list {
+    ($len:literal: $($one:ident)*) => {
+        #[expect(clippy::inline_always, reason = "a list that is handed to a function is in memory")]
+        impl<A: KernelAccess<K>, const K: usize> KernelAccess<K> for [A; $len] {
+            type ItemView<'a> = [A::ItemView<'a>; $len];
+            type RowView<'a> = [A::RowView<'a>; $len];
+            type Plan = [A::Plan; $len];
+            type Bound<'m> = [A::Bound<'m>; $len];
+            type Rows<'r> = [A::Rows<'r>; $len];
+            type Cursor<'r> = [A::Cursor<'r>; $len];
 
-    const HAS_EDGES: bool = A::HAS_EDGES;
+            const HAS_EDGES: bool = A::HAS_EDGES;
 
-    fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
-        each(self, lowering, A::lower)
-    }
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                each(self, lowering, A::lower)
+            }
 
-    unsafe fn bind<'m>(plans: &'m Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
-        // SAFETY: passed on; each access takes as much of the memory as is its own, in order.
-        plans.each_ref().map(|plan| unsafe { A::bind(plan, memory) })
-    }
+            unsafe fn bind<'m>(
+                plans: &'m Self::Plan,
+                memory: &mut Memories<'_, 'm>,
+            ) -> Self::Bound<'m> {
+                // SAFETY: passed on; each access takes its own of the memory, in order.
+                plans.each_ref().map(|plan| unsafe { A::bind(plan, memory) })
+            }
 
-    fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
-        bound.iter().map(A::interior).fold(0..usize::MAX, |common, interior| {
-            common.start.max(interior.start)..common.end.min(interior.end)
-        })
-    }
+            fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
+                bound.iter().map(A::interior).fold(0..usize::MAX, |common, interior| {
+                    common.start.max(interior.start)..common.end.min(interior.end)
+                })
+            }
 
-    fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
-        bound.iter().for_each(|bound| A::begin_tile(bound, tile, lanes));
-    }
+            fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
+                bound.iter().for_each(|bound| A::begin_tile(bound, tile, lanes));
+            }
 
-    fn begin_row(bound: &Self::Bound<'_>, position: usize) {
-        bound.iter().for_each(|bound| A::begin_row(bound, position));
-    }
+            fn begin_row(bound: &Self::Bound<'_>, position: usize) {
+                bound.iter().for_each(|bound| A::begin_row(bound, position));
+            }
 
-    fn end_tile(bound: &Self::Bound<'_>) {
-        bound.iter().for_each(A::end_tile);
-    }
+            fn end_tile(bound: &Self::Bound<'_>) {
+                bound.iter().for_each(A::end_tile);
+            }
 
-    #[inline]
-    fn joins(bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool {
-        bound.iter().all(|bound| A::joins(bound, rows))
-    }
+            #[inline]
+            fn joins(bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool {
+                bound.iter().all(|bound| A::joins(bound, rows))
+            }
 
-    #[inline]
-    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<K>) -> Self::Rows<'r> {
-        // SAFETY: passed on, of each.
-        bound.each_ref().map(|bound| unsafe { A::rows(bound, rows) })
-    }
+            #[inline(always)]
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<K>) -> Self::Rows<'r> {
+                let [$($one),*] = bound;
+                // SAFETY: passed on, of each.
+                unsafe { [$(A::rows($one, rows)),*] }
+            }
 
-    #[inline]
-    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<K>) -> Self::Cursor<'a> {
-        // SAFETY: passed on, of each.
-        rows.each_mut().map(|rows| unsafe { A::row(rows, n, row) })
-    }
+            #[inline(always)]
+            unsafe fn row<'a>(
+                rows: &'a mut Self::Rows<'_>,
+                n: usize,
+                row: &Row<K>,
+            ) -> Self::Cursor<'a> {
+                let [$($one),*] = rows;
+                // SAFETY: passed on, of each.
+                unsafe { [$(A::row($one, n, row)),*] }
+            }
 
-    #[inline]
-    fn segment<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        start: usize,
-        segment: &Row<K>,
-    ) -> Self::Cursor<'a> {
-        cursor.each_mut().map(|cursor| A::segment(cursor, start, segment))
-    }
+            #[inline(always)]
+            fn segment<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                start: usize,
+                segment: &Row<K>,
+            ) -> Self::Cursor<'a> {
+                let [$($one),*] = cursor;
+                [$(A::segment($one, start, segment)),*]
+            }
 
-    #[inline]
-    unsafe fn inner(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
-        // SAFETY: passed on, of each.
-        cursor.map(|cursor| unsafe { A::inner(cursor) })
-    }
+            #[inline(always)]
+            unsafe fn inner(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+                let [$($one),*] = cursor;
+                // SAFETY: passed on, of each.
+                unsafe { [$(A::inner($one)),*] }
+            }
 
-    #[inline]
-    fn one_by_one(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
-        cursor.map(A::one_by_one)
-    }
+            #[inline(always)]
+            fn one_by_one(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+                let [$($one),*] = cursor;
+                [$(A::one_by_one($one)),*]
+            }
 
-    #[inline]
-    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-        cursor.map(A::row_view)
-    }
+            #[inline(always)]
+            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+                let [$($one),*] = cursor;
+                [$(A::row_view($one)),*]
+            }
 
-    #[inline]
-    fn item_view<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        row: &Row<K>,
-        i: usize,
-    ) -> Self::ItemView<'a> {
-        cursor.each_mut().map(|cursor| A::item_view(cursor, row, i))
-    }
+            #[inline(always)]
+            fn item_view<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                row: &Row<K>,
+                i: usize,
+            ) -> Self::ItemView<'a> {
+                let [$($one),*] = cursor;
+                [$(A::item_view($one, row, i)),*]
+            }
+        }
+    };
 }
+
+/// Calls `kernel_list` for so many names, and for the first ones of them, down to one.
+macro_rules! kernel_lists {
+    ($($len:literal)* => $($name:ident)*) => {
+        kernel_lists!(@ [$($len)*] [] $($name)*);
+    };
+    (@ [] [$($name:ident)*]) => {};
+    (@ [$len:literal $($lens:literal)*] [$($name:ident)*] $next:ident $($rest:ident)*) => {
+        kernel_list!($len: $($name)* $next);
+        kernel_lists!(@ [$($lens)*] [$($name)* $next] $($rest)*);
+    };
+}
+
+kernel_lists!(
+    1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 =>
+    a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12 a13 a14 a15 a16 a17 a18 a19 a20 a21 a22 a23 a24 a25
+    a26 a27 a28 a29 a30 a31
+);
 
 /// What `lower` makes of each of `accesses`, in order.
 fn each<A, P, const N: usize>(

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::item_context;
 use crate::tuples::for_tuples;
 
-/// The accesses of a kernel over `K` dimensions: one access, a list of accesses of one type, or a tuple of up
+/// The accesses of a kernel over `K` dimensions: one access, an array of up to 32 accesses of one type, or a tuple of up
 /// to twenty of these; sealed. The kernel gets the views in the same order, those of a list in a list.
 ///
 /// ```
@@ -490,7 +490,7 @@ single_access!([T, M, const D: usize] ReadAccess<T, D, M>);
 single_access!([T, M, const D: usize] WriteAccess<T, D, M>);
 single_access!([T, M, const D: usize] UpdateAccess<T, D, M>);
 single_access!([T, M, const D: usize] ReduceAccess<T, D, M>);
-single_access!([A: Sealed, const N: usize] [A; N]);
+single_access!([A, const N: usize] [A; N]);
 
 #[cfg(test)]
 mod tests {
