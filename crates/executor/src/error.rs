@@ -186,7 +186,8 @@ pub enum RunError {
         /// The signal, as in `SIGINT`.
         signal: String,
     },
-    /// A call that would wait for itself where it was made: in a range mapper, or in a task.
+    /// A call that would wait for itself where it was made: in a range mapper, in a task, or in what the runtime calls on threads of
+    /// its own, as the destructor of what a task owned.
     #[error("{what}")]
     Misplaced {
         /// Who made it, why it cannot be there, and what to do.
