@@ -371,10 +371,10 @@ fn kernel_cost_compares_its_forms_and_prints_a_rate_for_each() {
     let shapes =
         ["--size", "24", "--steps", "1", "--rounds", "1", "--shapes", "--space", "6", "6", "6"];
     let output = succeed(on_cluster("kernel_cost", 2, 1).args(shapes));
-    assert_eq!(output.matches(" GB/s").count(), 11, "{output}");
+    assert_eq!(output.matches(" GB/s").count(), 12, "{output}");
     let [one, two] = [1, 2]
         .map(|nodes| succeed(on_cluster("kernel_cost", nodes, 2).args(shapes).arg("--checksum")));
-    assert_eq!(one.matches(" checksum=").count(), 10, "{one}");
+    assert_eq!(one.matches(" checksum=").count(), 11, "{one}");
     assert_eq!(one, two);
     let output = succeed(on_cluster("kernel_cost", 2, 1).arg("--verify"));
     assert!(output.contains("bit for bit") && !output.contains("GB/s"), "{output}");

@@ -610,7 +610,8 @@ fn kernels_do_not_wait_for_fences() {
             let line = queue.buffer_from(16, vec![0_u32; 16])?;
             let fence = Mutex::new(Some(queue.fence(&line)?));
             queue.task("waits").parallel_for(16, line.read_write(one_to_one()), move |_, x| {
-                if let Some(fence) = fence.lock().unwrap().take() {
+                let taken = fence.lock().unwrap().take();
+                if let Some(fence) = taken {
                     *x = fence.wait().unwrap()[0];
                 }
             })?;
