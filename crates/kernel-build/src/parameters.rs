@@ -34,8 +34,8 @@ fn parameter_bytes(entry: &str) -> u64 {
     let of_one = |line: &str| {
         let words = line.trim().trim_end_matches(',').strip_prefix(".param ")?;
         let (ty, name) = words.rsplit_once(' ')?;
-        let bits: u64 =
-            ty.rsplit_once('.')?.1.trim_start_matches(char::is_alphabetic).parse().ok()?;
+        let mut types = ty.split_whitespace().filter_map(|word| word.strip_prefix('.'));
+        let bits: u64 = types.find_map(|word| word.get(1..)?.parse().ok())?;
         let count = match name.split_once('[') {
             Some((_, count)) => count.trim_end_matches(']').parse().ok()?,
             None => 1,

@@ -268,7 +268,7 @@ fn every_entry_point_is_called_as_the_host_describes_it() {
 #[test]
 fn every_entry_point_is_described() {
     let of = |kernel: &Description| {
-        [EntryKind::Plain, EntryKind::Narrow, EntryKind::Stacked]
+        [EntryKind::Plain, EntryKind::Narrow, EntryKind::Stacked, EntryKind::Apart]
             .map(|entry_kind| kernel.entry_for(entry_kind))
     };
     let mut described: Vec<_> = kernels().iter().flat_map(of).flatten().collect();
@@ -571,7 +571,9 @@ fn kernels_that_write_several_fields_move_runs_of_them() {
         [("magnetic_step", 3), ("electric_step", 3), ("lattice_step", 9), ("space_step", 19)]
     {
         let body = body(entry);
-        assert_eq!(body.matches("st.global.v4").count(), fields, "{entry}");
+        // Shorter ones, where there are many.
+        let stores = if fields > 9 { "st.global.v2" } else { "st.global.v4" };
+        assert_eq!(body.matches(stores).count(), fields, "{entry}");
         assert!(!body.contains(".local"), "{entry} keeps something in memory");
     }
     // The item's own, which it changes, and all seven coefficients.
