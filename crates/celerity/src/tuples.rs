@@ -1,5 +1,5 @@
-//! How long tuples of accesses, captures and fences may be: the one list of all of them. So many views are
-//! what there is room for among the parameters of a launch.
+//! How long tuples of accesses, captures and fences may be: the one list of all of them. What is
+//! longer comes in arrays.
 
 /// Calls a macro for the tuples of none to twenty, with what it needs for each: a type parameter, the name
 /// of a value, and the index of each member.

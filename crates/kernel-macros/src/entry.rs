@@ -32,6 +32,9 @@ pub(crate) enum EntryKind {
 }
 
 impl EntryKind {
+    /// Those that not every kernel has.
+    pub(crate) const OTHERS: [Self; 3] = [Self::Narrow, Self::Stacked, Self::Apart];
+
     pub(crate) fn path(self) -> TokenStream {
         let name = match self {
             Self::Plain => quote!(Plain),

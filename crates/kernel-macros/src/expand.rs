@@ -229,13 +229,11 @@ fn compiled(kernel: &ParsedKernel, instance: &Instance, arguments: &KernelOption
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);
     let entry = entry::entry(kernel, &entry_name, EntryKind::Plain, arguments);
-    let others = [EntryKind::Narrow, EntryKind::Stacked, EntryKind::Apart].into_iter().filter_map(
-        |entry_kind| {
-            let name = entry::other_name(kernel, &entry_name, entry_kind)?;
-            let entry = entry::entry(kernel, &name, entry_kind, arguments);
-            Some(quote!(const _: () = { #entry };))
-        },
-    );
+    let others = EntryKind::OTHERS.into_iter().filter_map(|entry_kind| {
+        let name = entry::other_name(kernel, &entry_name, entry_kind)?;
+        let entry = entry::entry(kernel, &name, entry_kind, arguments);
+        Some(quote!(const _: () = { #entry };))
+    });
     quote! {
         const _: () = {
             #aliases
@@ -258,7 +256,7 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
     let (names, types) = names_and_types(kernel);
     let (local, slice_bytes) = (local_parameters(kernel), slice_bytes(kernel));
     let firsts = if kernel.views.have_lists() { kernel.views.firsts() } else { Vec::new() };
-    let other = |entry_kind: EntryKind| {
+    let [narrow, stacked, apart] = EntryKind::OTHERS.map(|entry_kind| {
         let Some(name) = entry::other_name(kernel, entry, entry_kind) else { return quote!(None) };
         let entry_kind = entry_kind.path();
         quote!({
@@ -267,9 +265,7 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
             );
             if traversal.is_some() { Some(#name) } else { None }
         })
-    };
-    let [narrow, stacked, apart] =
-        [EntryKind::Narrow, EntryKind::Stacked, EntryKind::Apart].map(other);
+    });
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         unsafe impl ::celerity_kernel::Kernel for #name #type_generics {

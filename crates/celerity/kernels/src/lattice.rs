@@ -20,32 +20,62 @@ pub const WEIGHTS: [f32; 9] = [
     1.0 / 36.0,
 ];
 
-/// What moves in each direction in a cell of so dense a fluid with so much velocity.
-#[inline]
-#[must_use]
-pub fn equilibrium(density: f32, [down, right]: [f32; 2]) -> [f32; 9] {
-    let square = 1.5 * (down * down + right * right);
-    core::array::from_fn(|at| {
-        let [y, x] = DIRECTIONS[at];
-        let along = 3.0 * (y as f32 * down + x as f32 * right);
-        WEIGHTS[at] * density * (1.0 + along + 0.5 * along * along - square)
-    })
+/// Directions of a fluid over `D` dimensions, of which there are `Q`, and how much of it moves in each at rest.
+struct Lattice<const D: usize, const Q: usize> {
+    directions: [[isize; D]; Q],
+    weights: [f32; Q],
 }
 
-/// What moves on from a cell in which so much has arrived: `rate` of the way to the equilibrium (Bhatnagar,
-/// Gross and Krook).
+const ON_PLANE: Lattice<2, 9> = Lattice { directions: DIRECTIONS, weights: WEIGHTS };
+
+impl<const D: usize, const Q: usize> Lattice<D, Q> {
+    /// What moves in each direction in a cell of so dense a fluid with so much velocity.
+    #[inline]
+    fn equilibrium(&self, density: f32, velocity: [f32; D]) -> [f32; Q] {
+        let square = 1.5 * dot(velocity, velocity);
+        core::array::from_fn(|at| {
+            let along = 3.0 * dot(self.directions[at].map(|steps| steps as f32), velocity);
+            self.weights[at] * density * (1.0 + along + 0.5 * along * along - square)
+        })
+    }
+
+    /// What moves on from a cell in which so much has arrived: `rate` of the way to the equilibrium (Bhatnagar,
+    /// Gross and Krook).
+    #[inline]
+    fn collide(&self, arrived: [f32; Q], rate: f32) -> [f32; Q] {
+        let (mut density, mut velocity) = (0.0, [0.0; D]);
+        for (at, amount) in arrived.into_iter().enumerate() {
+            density += amount;
+            let steps = self.directions[at];
+            velocity = core::array::from_fn(|dim| velocity[dim] + steps[dim] as f32 * amount);
+        }
+        let rest = self.equilibrium(density, velocity.map(|amount| amount / density));
+        core::array::from_fn(|at| arrived[at] + rate * (rest[at] - arrived[at]))
+    }
+}
+
+/// The sum of products, from the first on.
+#[inline]
+fn dot<const D: usize>(a: [f32; D], b: [f32; D]) -> f32 {
+    let mut sum = a[0] * b[0];
+    for dim in 1..D {
+        sum += a[dim] * b[dim];
+    }
+    sum
+}
+
+/// What moves in each direction in a cell of so dense a fluid with so much velocity, down and to the right.
+#[inline]
+#[must_use]
+pub fn equilibrium(density: f32, velocity: [f32; 2]) -> [f32; 9] {
+    ON_PLANE.equilibrium(density, velocity)
+}
+
+/// What moves on from a cell in which so much has arrived: `rate` of the way to the equilibrium.
 #[inline]
 #[must_use]
 pub fn collide(arrived: [f32; 9], rate: f32) -> [f32; 9] {
-    let (mut density, mut down, mut right) = (0.0, 0.0, 0.0);
-    for (at, amount) in arrived.into_iter().enumerate() {
-        let [y, x] = DIRECTIONS[at];
-        density += amount;
-        down += y as f32 * amount;
-        right += x as f32 * amount;
-    }
-    let rest = equilibrium(density, [down / density, right / density]);
-    core::array::from_fn(|at| arrived[at] + rate * (rest[at] - arrived[at]))
+    ON_PLANE.collide(arrived, rate)
 }
 
 /// A fluid at rest that is denser in one place.
@@ -109,31 +139,20 @@ const WEIGHTS_IN_SPACE: [f32; 19] = {
     weights
 };
 
+const SPACE: Lattice<3, 19> = Lattice { directions: IN_SPACE, weights: WEIGHTS_IN_SPACE };
+
 /// [`equilibrium`] in space.
 #[inline]
 #[must_use]
-pub fn equilibrium_in_space(density: f32, [v, u, w]: [f32; 3]) -> [f32; 19] {
-    let square = 1.5 * (v * v + u * u + w * w);
-    core::array::from_fn(|at| {
-        let [z, y, x] = IN_SPACE[at];
-        let along = 3.0 * (z as f32 * v + y as f32 * u + x as f32 * w);
-        WEIGHTS_IN_SPACE[at] * density * (1.0 + along + 0.5 * along * along - square)
-    })
+pub fn equilibrium_in_space(density: f32, velocity: [f32; 3]) -> [f32; 19] {
+    SPACE.equilibrium(density, velocity)
 }
 
 /// [`collide`] in space.
 #[inline]
 #[must_use]
 pub fn collide_in_space(arrived: [f32; 19], rate: f32) -> [f32; 19] {
-    let (mut density, mut velocity) = (0.0, [0.0; 3]);
-    for at in 0..19 {
-        density += arrived[at];
-        for dim in 0..3 {
-            velocity[dim] += IN_SPACE[at][dim] as f32 * arrived[at];
-        }
-    }
-    let rest = equilibrium_in_space(density, velocity.map(|amount| amount / density));
-    core::array::from_fn(|at| arrived[at] + rate * (rest[at] - arrived[at]))
+    SPACE.collide(arrived, rate)
 }
 
 /// The fluid at the start, at rest and denser in one place.

@@ -54,10 +54,9 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
             let stacked_entry = W::DESCRIPTION.stacked_entry.filter(|_| has_stacks);
             let kernel = Description { stacked_entry, ..W::DESCRIPTION };
             // What the host alone can evaluate may be anywhere.
-            let mut behind = accesses.iter().zip(kernel.firsts).enumerate();
-            let is_known = behind
-                .all(|(at, (access, &first))| first == at || access.mapping != Mapping::Opaque);
-            let entry_kind = match is_known && kernel.are_alike(&accesses) {
+            let is_known = |view: usize| accesses[view].mapping != Mapping::Opaque;
+            let are_known = kernel.behind_firsts().all(|(view, _)| is_known(view));
+            let entry_kind = match are_known && kernel.are_alike(|view| accesses[view]) {
                 true => kernel.entry_kind(&bounds(&global), accesses),
                 false => EntryKind::Apart,
             };
@@ -74,14 +73,9 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
     /// By which entry point a chunk is launched that is bound to this memory.
     fn entry_kind(&self, memory: &[BoundMemory<'_>]) -> EntryKind {
         // Each of a list is accessed alike: what was declared of one chunk is alike if the buffers' allocations are.
-        let may_differ = !W::DESCRIPTION.firsts.is_empty();
-        let are_alike = || {
-            let extents: Vec<_> = memory.iter().map(BoundMemory::extent).collect();
-            W::DESCRIPTION.are_alike(&extents)
-        };
-        match may_differ && !are_alike() {
-            true => EntryKind::Apart,
-            false => self.found().entry_kind,
+        match W::DESCRIPTION.are_alike(|view| memory[view].extent()) {
+            true => self.found().entry_kind,
+            false => EntryKind::Apart,
         }
     }
 }
@@ -367,13 +361,13 @@ mod tests {
         assert_eq!(STEP.firsts, [[0; 9], [9; 9]].concat());
         assert_eq!(STEP.entry_for(EntryKind::Apart), Some("lattice_step$apart"));
         let mut of_views = [['a'; 9], ['b'; 9]].concat();
-        assert!(STEP.are_alike(&of_views));
+        assert!(STEP.are_alike(|view| of_views[view]));
         for other in [3, 9, 17] {
             let before = std::mem::replace(&mut of_views[other], 'c');
-            assert!(!STEP.are_alike(&of_views), "{other}");
+            assert!(!STEP.are_alike(|view| of_views[view]), "{other}");
             of_views[other] = before;
         }
-        assert!(KERNEL.are_alike(&['a', 'b']));
+        assert!(KERNEL.are_alike(|view| ['a', 'b'][view]));
     }
 
     #[test]

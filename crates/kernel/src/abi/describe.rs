@@ -383,11 +383,16 @@ impl Description {
         }
     }
 
-    /// Whether of each list all are alike: of something for each view, in order. O(views).
-    #[must_use]
-    pub fn are_alike<T: PartialEq>(&self, of_views: &[T]) -> bool {
-        let mut pairs = of_views.iter().zip(self.firsts);
-        pairs.all(|(one, &first)| of_views.get(first).is_none_or(|first| one == first))
+    /// Whether all views of each list are alike, as far as `of` says of each, which is asked for nothing if there are no lists.
+    /// O(views).
+    pub fn are_alike<T: PartialEq>(&self, of: impl Fn(usize) -> T) -> bool {
+        self.behind_firsts().all(|(view, first)| of(view) == of(first))
+    }
+
+    /// The views in lists but for the first of each, and that one.
+    pub fn behind_firsts(&self) -> impl Iterator<Item = (usize, usize)> {
+        let firsts = self.firsts.iter().copied().enumerate();
+        firsts.filter(|(view, first)| view != first)
     }
 
     /// Items of a run, which are as many whatever the entry point. O(views).
