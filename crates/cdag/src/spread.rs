@@ -43,15 +43,42 @@ impl Receivers {
         }
     }
 
+    /// Whether it says the same. Where lists are not the same one, O(members).
     fn is(&self, other: &Self) -> bool {
-        let same_parts = match (&self.parts, &other.parts) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            _ => false,
+        self.members == other.members
+            && match (&self.parts, &other.parts) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    /// Whether who has received this has received `other`, too, as far as single lists tell.
+    fn includes(&self, other: &Self) -> bool {
+        let includes = |(has, part): (&Region, &Region)| has.contains(part);
+        self.is(other)
+            || self.members == other.members
+                && match (&self.parts, &other.parts) {
+                    (None, _) => true,
+                    (Some(_), None) => false,
+                    (Some(one), Some(other)) => one.iter().zip(&**other).all(includes),
+                }
+    }
+
+    /// Takes in what the same members have received besides.
+    fn merge(&mut self, other: &Self) {
+        self.parts = match (&self.parts, &other.parts) {
+            (Some(one), Some(other)) => {
+                Some(one.iter().zip(&**other).map(|(one, other)| one.union(other)).collect())
+            }
+            _ => None,
         };
-        same_parts && self.members == other.members
     }
 }
+
+/// More lists than so many become one, where they are of the same members: data that is written once may be spread in
+/// other ways for as long as the program runs.
+const MOST_LISTS: usize = 4;
 
 /// More than so many are looked through for some that nobody names any more.
 const FORGET_ABOVE: usize = 8;
@@ -63,8 +90,12 @@ impl Spreads {
             Some(before) => self.lists(before).clone(),
             None => smallvec![],
         };
-        if !lists.iter().any(|list| list.is(receivers)) {
-            lists.push(receivers.clone());
+        if !lists.iter().any(|list| list.includes(receivers)) {
+            let full = lists.len() >= MOST_LISTS;
+            match lists.iter_mut().find(|list| full && list.members == receivers.members) {
+                Some(list) => list.merge(receivers),
+                None => lists.push(receivers.clone()),
+            }
         }
         if let Some((name, _)) = self.known.iter().find(|(_, known)| are_same(known, &lists)) {
             return *name;
@@ -154,19 +185,37 @@ mod tests {
         let rows = spreads.add(None, &halves);
         assert_eq!(spreads.add(None, &halves), rows);
         assert_eq!(spreads.add(Some(rows), &halves), rows);
-        assert_ne!(spreads.add(None, &self::halves()), rows, "lists are told apart by place");
+        assert_eq!(spreads.add(None, &self::halves()), rows, "another list that says the same");
+        assert_eq!(spreads.add(Some(rows), &to_all(&[at(1, 2), at(4, 4)])), rows, "all have that");
         let fewer = Receivers { members: Members::range(0, 2, 9), ..halves };
         assert_ne!(spreads.add(None, &fewer), rows, "other nodes");
+    }
+
+    #[test]
+    fn data_that_is_spread_in_ever_new_ways_has_few_lists() {
+        let mut spreads = Spreads::default();
+        let mut name = spreads.add(None, &halves());
+        for n in 8..40 {
+            name = spreads.add(Some(name), &to_all(&[at(n, 1), at(2 * n, 1)]));
+        }
+        assert_eq!(spreads.lists(name).len(), MOST_LISTS);
+        let lacks = |node, begin, length| {
+            let part = Box3::from_offset_range([begin], [length]);
+            spreads.lacking(name, NodeId::from_index(node), part)
+        };
+        assert_eq!(lacks(0, 0, 48), at(4, 4).union(&at(40, 8)));
+        assert_eq!(lacks(1, 0, 16), at(0, 4).union(&at(8, 8)));
+        assert_eq!(lacks(1, 18, 2), at(19, 1));
     }
 
     #[test]
     fn what_nobody_names_is_forgotten_once_it_is_much() {
         let mut spreads = Spreads::default();
         let names: Vec<SpreadId> = (0..20)
-            .map(|_| {
+            .map(|n| {
                 let last = spreads.made.checked_sub(1).map(SpreadId);
                 spreads.forget_unused(|| last.into_iter());
-                spreads.add(None, &halves())
+                spreads.add(None, &to_all(&[at(n, 1), at(4, 4)]))
             })
             .collect();
         assert!(spreads.known.len() <= FORGET_ABOVE + 1, "{}", spreads.known.len());

@@ -265,8 +265,10 @@ impl GroupCommunicator {
     fn next(&self, operation: CollectiveOperation) -> Address {
         let step = self.step.get();
         self.step.set(step.wrapping_add(1));
-        let (group, task) = (self.group.number(), self.task);
-        Address { kind: Kind::Part, group, task, step, operation: operation.code() }
+        let (group, task, operation) = (self.group.number(), self.task, operation.code());
+        let address = Address { kind: Kind::Part, group, task, step, operation };
+        self.exchange.begins(address);
+        address
     }
 }
 

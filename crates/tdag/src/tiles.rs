@@ -30,14 +30,20 @@ use celerity_regions::{Box3, Coord3, Region};
 use crate::space::{IndexSpace, Split};
 
 /// A tile has so many items at least, if the index space has: what a tile costs besides its items
-/// is then little.
+/// is then bearable.
 const FEWEST_ITEMS: u64 = 32;
 
-/// Up to so many items, tiles grow before they become more than [`FEW_TILES`].
-const FULL_TILE: u64 = 1024;
+/// Enough tiles for the threads of a small machine: before they become more than these, tiles grow to …
+const FEW_TILES: u64 = 256;
 
-/// Enough tiles for the threads and devices of a small machine.
-const FEW_TILES: u64 = 1024;
+/// … so many items, which is as many as have a thread of a GPU each.
+const WIDE_TILE: u64 = 256;
+
+/// Enough for the devices of a small machine: before they become more than these, tiles grow to …
+const MANY_TILES: u64 = 1024;
+
+/// … so many items: more would cost a tile hardly less for each.
+const FULL_TILE: u64 = 1024;
 
 /// Enough for 128 devices of 128 units each. More would take longer to fold on a host than they
 /// bring in balance.
@@ -54,6 +60,9 @@ const BYTES_PER_ITEM: u64 = 4;
 
 /// … so many tiles at least: with fewer, devices would have nothing to do.
 const FEWEST_TILES: u64 = 16;
+
+/// So many tiles of each node are enough for chunks of whole ones to be as good as even.
+const EVEN_TILES: u64 = 32;
 
 /// How an index space is cut into tiles, and in which order they are counted.
 ///
@@ -153,6 +162,36 @@ impl Tiling {
     #[must_use]
     pub fn of_whole_tiles(&self, space: IndexSpace) -> IndexSpace {
         IndexSpace { granularity: self.tile, ..space }
+    }
+
+    /// The space with chunks that end where those of a task end that reduces over the same space, into a value of 8 bytes
+    /// in one order: so that what one of them writes lies where the other reads it. Along dimensions where
+    /// each of `nodes` has fewer than 32 tiles it stays as it is, since chunks would be less even. O(1).
+    ///
+    /// ```
+    /// use celerity_regions::Box3;
+    /// use celerity_tdag::{IndexSpace, Tiling};
+    ///
+    /// let space = IndexSpace::new(1, Box3::from_range([100_000]));
+    /// let aligned = Tiling::aligned(space, 2);
+    /// assert_eq!(aligned, Tiling::of(&space, 8).of_whole_tiles(space));
+    /// let ends = |space: IndexSpace| space.split(&space.extent, 2).get(0).map(|chunk| chunk.max()[0]);
+    /// assert_eq!([space, aligned].map(ends), [Some(50_000), Some(49_920)]);
+    /// assert_eq!(Tiling::aligned(space, 64), space);
+    /// ```
+    #[must_use]
+    pub fn aligned(space: IndexSpace, nodes: usize) -> IndexSpace {
+        let enough = EVEN_TILES.saturating_mul(nodes as u64);
+        if space.extent.volume() < enough.saturating_mul(FEWEST_ITEMS) {
+            return space;
+        }
+        let (tile, range) = (Self::of(&space, 8).tile, space.extent.range());
+        let is_aligned = |dim: usize| space.is_cut_along(dim) && range[dim] / tile[dim] >= enough;
+        let granularity = std::array::from_fn(|dim| match is_aligned(dim) {
+            true => tile[dim],
+            false => space.granularity[dim],
+        });
+        IndexSpace { granularity, ..space }
     }
 
     /// Whether no chunk of `space` ends within a tile.
@@ -324,8 +363,9 @@ impl TileWalk {
 /// Items per tile: a power of two, so that accumulators divide them.
 fn items_per_tile(items: u64, bytes: u64) -> u64 {
     let at_most = |tiles: u64| items.div_ceil(tiles).next_power_of_two();
-    let few = at_most(FEW_TILES).clamp(FEWEST_ITEMS, FULL_TILE);
-    few.max(at_most(fitting(items, bytes, MOST_BYTES)))
+    let few = at_most(FEW_TILES).clamp(FEWEST_ITEMS, WIDE_TILE);
+    let many = at_most(MANY_TILES).min(FULL_TILE);
+    few.max(many).max(at_most(fitting(items, bytes, MOST_BYTES)))
 }
 
 /// As [`Tiling::fitting`].
@@ -611,7 +651,8 @@ mod tests {
     fn tiles_are_neither_few_nor_many() {
         let tiles =
             |items: usize, bytes| Tiling::of(&space([items], Split::OneDimensional), bytes).tiles();
-        assert_eq!((tiles(1, 4), tiles(1000, 4), tiles(1 << 15, 4)), (1, 32, 1024));
+        assert_eq!((tiles(1, 4), tiles(1000, 4), tiles(1 << 15, 4)), (1, 32, 256));
+        assert_eq!([1 << 13, 1 << 16, 1 << 18].map(|items| tiles(items, 4)), [256, 256, 1024]);
         assert_eq!((tiles(1 << 20, 4), tiles(1 << 24, 4), tiles(1 << 28, 4)), (1024, 16384, 16384));
         // Histograms of 64 Ki bins, of 512 Ki, of which 32 have as many as there are items, and of 16 Mi.
         assert_eq!([1 << 18, 1 << 21, 1 << 26].map(|bytes| tiles(1 << 24, bytes)), [64, 32, 16]);

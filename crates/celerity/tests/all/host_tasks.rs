@@ -447,6 +447,41 @@ fn nodes_that_do_different_things_are_told_what() {
 }
 
 #[test]
+fn nodes_that_wait_for_each_other_in_different_operations_are_told_what() {
+    // Each collects what the others keep for themselves.
+    let text = error_of(|partition| -> Outcome {
+        partition.communicator().gather(partition.node(), &[1_u8])?;
+        Ok(())
+    });
+    assert!(text.contains("this node is in a gather to N"), "{text}");
+    assert!(text.contains("must call the same operations in the same order"), "{text}");
+
+    // They wait in a circle, the first of them some operations later.
+    let text = error_of(|partition| -> Outcome {
+        let (communicator, next) = (partition.communicator(), (partition.node() + 1) % 3);
+        if partition.node() == 0 {
+            communicator.gather(1, &[1_u8])?;
+        }
+        communicator.broadcast(next, &mut [1_u8])?;
+        Ok(())
+    });
+    assert!(text.contains("must call the same operations in the same order"), "{text}");
+
+    // One collects, the other listens.
+    let text = error_of(|partition| -> Outcome {
+        match partition.node() {
+            1 => drop(partition.communicator().gather(1, &[1_u64])?),
+            _ => partition.communicator().broadcast(1, &mut [1_u64])?,
+        }
+        Ok(())
+    });
+    assert!(
+        text.contains("in a gather to N1") && text.contains("in a broadcast from N1"),
+        "{text}"
+    );
+}
+
+#[test]
 fn bad_input_is_refused_where_it_is_submitted() {
     for nodes in [1, 2] {
         cluster((nodes, 1))

@@ -3,8 +3,8 @@
 
 use celerity::prelude::*;
 use celerity::{
-    And, ArgMax, ArgMin, DeclareError, Error, Located, Max, Min, Operator, Or, Product, Result,
-    RunError, Sum, Xor,
+    And, ArgMax, ArgMin, CheckLevel, Collectives, DeclareError, Error, Located, Max, Min, Operator,
+    Or, Product, Result, RunError, Sum, Xor,
 };
 
 use crate::common::{clusters, everywhere, floats, scalar};
@@ -47,6 +47,41 @@ fn sums_of_floats_have_the_same_bits_in_every_shape() {
     for hint in [Hint::BandSplit, Hint::TiledSplit, Hint::SplitAlong(2), Hint::SplitAlong(1)] {
         is_close(sum_of([17, 40, 50], hint), 17 * 40 * 50);
     }
+}
+
+#[test]
+fn what_other_tasks_write_lies_where_tasks_that_reduce_read_it() {
+    let path = std::env::temp_dir().join(format!("celerity-aligned-{}.txt", std::process::id()));
+    for (range, hint) in [([5003, 1], Hint::BandSplit), ([3001, 5], Hint::TiledSplit)] {
+        let config = Config::default().nodes(3).devices(2).check(CheckLevel::Full);
+        config
+            .collectives(Collectives::Off)
+            .write_graphs(&path)
+            .run(|queue| {
+                let values = queue.buffer::<f32, 2>(range).named("values");
+                let sum = queue.buffer::<f32, 0>([]);
+                let task = |name: &str| queue.task(name).hint(hint);
+                for step in 0..3 {
+                    let write = values.write(one_to_one());
+                    task("set").parallel_for(range, write, move |_, value| *value = step as f32)?;
+                    let accesses = (values.read(one_to_one()), sum.reduce(Sum));
+                    task("add")
+                        .parallel_for(range, accesses, |_, (value, sum)| sum.combine(*value))?;
+                    let total = scalar(queue, &sum)?;
+                    assert_eq!(total, step as f32 * (range[0] * range[1]) as f32);
+                    // By all nodes, each of which has a part of its own.
+                    let look = queue.host_task("look").distributed(range);
+                    look.hint(hint).submit(values.read(one_to_one()), |_, _| ())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let sends = |line: &&str| line.contains(" push ") && line.contains("\"values\"");
+        assert_eq!(text.lines().find(sends), None, "{range:?}");
+        assert!(text.contains(" push "), "partial results are sent");
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -42,6 +42,39 @@ struct Mail {
     questions: Vec<(NodeId, Address)>,
     /// Who has said that it is not.
     left: Vec<NodeId>,
+    /// What this node has done or is at.
+    done: Log,
+}
+
+/// Of the steps of a task on this node, the operation of each, for those who still wait in one of them.
+#[derive(Default)]
+struct Log {
+    /// Where operations change: the first step of each run of equal ones, ascending.
+    runs: VecDeque<(u32, u64)>,
+    /// Behind the newest step.
+    end: u32,
+}
+
+/// So many changes of operations are remembered of a task: nodes that are farther apart than this are not compared.
+const LONGEST_LOG: usize = 1 << 14;
+
+impl Log {
+    fn push(&mut self, step: u32, operation: u64) {
+        if self.runs.back().is_none_or(|&(_, last)| last != operation) {
+            self.runs.push_back((step, operation));
+        }
+        if self.runs.len() > LONGEST_LOG {
+            self.runs.pop_front();
+        }
+        self.end = step.saturating_add(1);
+    }
+
+    /// The operation of a step that this node has come to, if it is remembered.
+    fn at(&self, step: u32) -> Option<u64> {
+        let behind = self.runs.partition_point(|&(first, _)| first <= step);
+        let (_, operation) = *self.runs.get(behind.checked_sub(1)?)?;
+        (step < self.end).then_some(operation)
+    }
 }
 
 struct Letter {
@@ -172,6 +205,11 @@ impl Correspondence {
         self.changed.notify_all();
     }
 
+    /// This node begins a step of a task.
+    pub(super) fn begins(&self, Address { task, step, operation, .. }: Address) {
+        lock(&self.state).incoming.entry(task).or_default().done.push(step, operation);
+    }
+
     /// Sends a letter.
     pub(super) fn send(&self, to: NodeId, address: Address, letter: &[u8]) {
         self.put(&mut lock(&self.state), to, address, letter);
@@ -216,13 +254,10 @@ impl Correspondence {
                 let letter = mail.letters.remove(&(step, from)).expect("it has come");
                 match letter.operation == operation {
                     true => Ok(letter.bytes),
-                    false => Err(CollectiveError::Mismatch {
-                        here: CollectiveOperation::of(operation),
-                        node: from,
-                        there: CollectiveOperation::of(letter.operation),
-                    }),
+                    false => Err(mismatch(operation, from, letter.operation)),
                 }
             }
+            Found::Contradiction { here, node, there } => Err(mismatch(here, node, there)),
         }
     }
 
@@ -237,11 +272,22 @@ impl Correspondence {
     }
 }
 
+fn mismatch(here: u64, node: NodeId, there: u64) -> CollectiveError {
+    let [here, there] = [here, there].map(CollectiveOperation::of);
+    CollectiveError::Mismatch { here, node, there }
+}
+
 /// What there is for a thread that waits.
 enum Found {
     Letter,
     Gone,
     End,
+    /// Another node waits for this one in a step that was another operation here.
+    Contradiction {
+        here: u64,
+        node: NodeId,
+        there: u64,
+    },
 }
 
 impl State {
@@ -254,7 +300,22 @@ impl State {
         if letter.is_some_and(|letter| letter.missing == 0) {
             return Some(Found::Letter);
         }
-        (letter.is_none() && mail.left.contains(&from)).then_some(Found::Gone)
+        if letter.is_none() && mail.left.contains(&from) {
+            return Some(Found::Gone);
+        }
+        mail.contradiction()
+    }
+}
+
+impl Mail {
+    /// What no letter will settle. Of nodes that wait for each other for ever, one in the earliest step waits for a node
+    /// that has come to this step too, and would have sent its letter if the operation were the same: so each such circle
+    /// is found by those who are asked.
+    fn contradiction(&self) -> Option<Found> {
+        self.questions.iter().find_map(|&(node, Address { step, operation: there, .. })| {
+            let here = self.done.at(step).filter(|&here| here != there)?;
+            Some(Found::Contradiction { here, node, there })
+        })
     }
 }
 
@@ -335,6 +396,45 @@ mod tests {
         tell(&asking, Kind::Left, 0, &[]).unwrap();
         let left = CollectiveError::Left { node: FROM, here: CollectiveOperation::Barrier };
         assert_eq!(asking.receive(FROM, address(Kind::Part, 0)), Err(left));
+    }
+
+    #[test]
+    fn who_waits_and_is_asked_for_another_operation_says_so() {
+        let exchange = Correspondence::new();
+        let (barrier, gather) =
+            (CollectiveOperation::Barrier, CollectiveOperation::Gather { root: 0, size: 1 });
+        let at = |step, operation: CollectiveOperation| Address {
+            operation: operation.code(),
+            ..address(Kind::Part, step)
+        };
+        for (step, operation) in [(0, gather), (1, gather), (2, barrier)] {
+            exchange.begins(at(step, operation));
+        }
+        // A question in a step to come, or in the same operation, tells nothing.
+        let ask = |step, operation| {
+            let question = Address { kind: Kind::Question, ..at(step, operation) };
+            notes(question, &[]).try_for_each(|note| exchange.take(FROM, &note).expect("a letter"))
+        };
+        ask(3, gather).unwrap();
+        ask(0, gather).unwrap();
+        tell(&exchange, Kind::Part, 2, &[]).unwrap();
+        assert_eq!(exchange.receive(FROM, at(2, barrier)), Ok(Vec::new()));
+        ask(1, barrier).unwrap();
+        let mismatch = CollectiveError::Mismatch { here: gather, node: FROM, there: barrier };
+        assert_eq!(exchange.receive(FROM, at(2, barrier)), Err(mismatch));
+    }
+
+    #[test]
+    fn the_newest_operations_of_a_task_are_remembered() {
+        let mut log = Log::default();
+        (0..10).for_each(|step| log.push(step, u64::from(step / 4)));
+        assert_eq!(
+            (log.runs.len(), log.at(0), log.at(7), log.at(9)),
+            (3, Some(0), Some(1), Some(2))
+        );
+        assert_eq!(log.at(10), None, "it has not come there");
+        (10..10 + LONGEST_LOG as u32).for_each(|step| log.push(step, u64::from(step)));
+        assert_eq!((log.at(9), log.at(10), log.runs.len()), (None, Some(10), LONGEST_LOG));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! What kernels combine values into: accumulators per tile, which a launch computes on one thread.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
-use celerity_kernel::abi::MOST_THREADS;
 use celerity_kernel::{ArrayReducer, Operator, Reducer, Row};
 
 use super::KernelAccess;
@@ -13,12 +12,15 @@ use crate::buffer::Element;
 use crate::error::Result;
 use crate::partials::PartialResults;
 
+/// So many accumulators are combined at a time: vectors take as many at least.
+const SIDE_BY_SIDE: usize = 8;
+
 /// The accumulators of a reduction into one value.
 pub struct BoundReducer<'m, T, O> {
     partials: PartialResults<'m, T>,
     /// Value `p` of a tile goes to accumulator `p` modulo their number, so that neighbours do not
-    /// wait for each other.
-    lanes: Vec<Cell<T>>,
+    /// wait for each other. Made for the first tile.
+    lanes: OnceCell<Vec<Cell<T>>>,
     /// Those that the current tile uses: a power of two, but in groups, which have one for each of their items.
     used: Cell<usize>,
     /// The first that the next row uses.
@@ -37,24 +39,43 @@ impl<T: Element, O: Operator<T>> BoundReducer<'_, T, O> {
         let used = if O::IS_COMMUTATIVE { lanes } else { 1 };
         self.used.set(used);
         let identity = self.operator.identity();
-        self.lanes[..used].iter().for_each(|lane| lane.set(identity));
+        let lanes = self.lanes.get_or_init(|| vec![Cell::new(identity); used]);
+        lanes[..used].iter().for_each(|lane| lane.set(identity));
         self.target.set(self.partials.of(tile));
+    }
+
+    /// The accumulators of the current tile.
+    #[inline]
+    fn lanes(&self) -> &[Cell<T>] {
+        self.lanes.get().map_or(&[], |lanes| &lanes[..self.used.get()])
     }
 
     /// Halves the accumulators until one is left: as the threads of a GPU's block would.
     fn end(&self) {
-        let mut used = self.used.get();
-        while used > 1 {
-            let half = used.next_power_of_two() / 2;
-            let (earlier, later) = self.lanes[..used].split_at(half);
-            used = half;
-            for (earlier, later) in earlier.iter().zip(later) {
-                earlier.set(self.operator.combine(earlier.get(), later.get()));
-            }
+        let mut lanes = self.lanes();
+        while lanes.len() > 1 {
+            let (earlier, later) = lanes.split_at(lanes.len().next_power_of_two() / 2);
+            self.combine_each(earlier, later);
+            lanes = earlier;
         }
         // SAFETY: a partial result of this chunk, which nobody else touches: see `BoundMemory`, and
         // no other thread has its tile.
-        unsafe { self.target.get().write(self.lanes[0].get()) };
+        unsafe { self.target.get().write(lanes[0].get()) };
+    }
+
+    /// Combines each of `later` into the one at its place in `earlier`, which may be more.
+    fn combine_each(&self, earlier: &[Cell<T>], later: &[Cell<T>]) {
+        let (some, rest) = later.as_chunks::<SIDE_BY_SIDE>();
+        let (into, rest_into) = earlier.split_at(later.len() - rest.len());
+        for (into, some) in into.as_chunks::<SIDE_BY_SIDE>().0.iter().zip(some) {
+            // All are read before any is written, for all that a compiler knows of cells.
+            let combined: [T; SIDE_BY_SIDE] =
+                std::array::from_fn(|i| self.operator.combine(into[i].get(), some[i].get()));
+            into.iter().zip(combined).for_each(|(into, value)| into.set(value));
+        }
+        for (into, later) in rest_into.iter().zip(rest) {
+            into.set(self.operator.combine(into.get(), later.get()));
+        }
     }
 }
 
@@ -79,11 +100,10 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     }
 
     unsafe fn bind<'m>(operator: &'m O, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
-        let lanes = if O::IS_COMMUTATIVE { MOST_THREADS as usize } else { 1 };
         BoundReducer {
             // SAFETY: passed on; `push_reduction` has made the buffer.
             partials: unsafe { PartialResults::new(next(memory), 1) },
-            lanes: vec![Cell::new(operator.identity()); lanes],
+            lanes: OnceCell::new(),
             used: Cell::new(1),
             next: Cell::new(0),
             target: Cell::new(std::ptr::null_mut()),
@@ -108,7 +128,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     #[inline]
     unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<K>) -> Self::Rows<'r> {
         RemainingAccumulators {
-            lanes: &bound.lanes[bound.next.get()..bound.used.get()],
+            lanes: &bound.lanes()[bound.next.get()..],
             operator: bound.operator,
         }
     }
