@@ -5,7 +5,7 @@ use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use celerity_executor::{HostData, NodeFrontend};
 use celerity_regions::Box3;
@@ -16,6 +16,7 @@ use crate::log::LogLevel;
 use crate::origin::Origin;
 use crate::pending::Pending;
 use crate::range::volume;
+use crate::reduction::SpareBuffers;
 
 /// What a buffer can be made of: plain old data, any bit pattern of which is a
 /// value, of at least one byte: numbers, arrays of them, and whatever is
@@ -73,6 +74,8 @@ pub(crate) struct BufferHandle {
     id: BufferId,
     /// What the contents still have to be made of, if a task has reduced into the buffer.
     pending: Mutex<Option<Pending>>,
+    /// What reductions into the buffer use again.
+    spares: OnceLock<Arc<SpareBuffers>>,
 }
 
 impl<T: Element, const D: usize> Buffer<T, D> {
@@ -196,11 +199,17 @@ impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
 
 impl BufferHandle {
     pub(crate) fn new(frontend: &Arc<NodeFrontend>, id: BufferId) -> Self {
-        Self { frontend: Arc::downgrade(frontend), id, pending: Mutex::default() }
+        let frontend = Arc::downgrade(frontend);
+        Self { frontend, id, pending: Mutex::default(), spares: OnceLock::new() }
     }
 
     pub(crate) fn id(&self) -> BufferId {
         self.id
+    }
+
+    /// What reductions into the buffer use again.
+    pub(crate) fn spares(&self) -> &Arc<SpareBuffers> {
+        self.spares.get_or_init(Arc::default)
     }
 
     /// Whether the contents still have to be made.

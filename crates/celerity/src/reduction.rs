@@ -8,8 +8,9 @@
 
 use std::any::type_name;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celerity_executor::{HostFunction, HostKernel, NodeFrontend, Payload};
 use celerity_kernel::Operator;
@@ -29,13 +30,22 @@ use crate::pending::Pending;
 /// The partial results of a kernel for one of its reductions.
 #[derive(Debug)]
 pub(crate) struct Partials {
-    buffer: BufferHandle,
+    /// Until it is put back.
+    buffer: Option<SpareBuffer>,
+    /// Where the buffer is put when the tasks that read it have been submitted, or are not wanted.
+    spares: Arc<SpareBuffers>,
     tiling: Tiling,
     /// The kernel's index space, of whole tiles.
     space: IndexSpace,
     /// Of each.
     bytes: u64,
 }
+
+/// Spare buffers of partial results take so much in all, …
+const SPARE_BYTES: u64 = 1 << 20;
+
+/// … and are so many: as many steps may be under way before one waits for the combination of another.
+const MOST_SPARES: u64 = 4;
 
 /// What a reduction is into, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -121,29 +131,97 @@ impl Shares {
     }
 }
 
+/// Buffers of partial results of one result, which earlier reductions have done with: who reduces in each step needs not
+/// have one made, allocated and freed each time.
+#[derive(Debug, Default)]
+pub(crate) struct SpareBuffers(Mutex<VecDeque<SpareBuffer>>);
+
+/// Of one layout.
+#[derive(Debug)]
+struct SpareBuffer {
+    handle: BufferHandle,
+    /// Partial results.
+    tiles: u64,
+    /// Size and alignment of each.
+    element: (u64, u64),
+}
+
+impl SpareBuffer {
+    /// How many are kept. One is used again only if all others are there, and the one that has waited for longest: its
+    /// last readers may not have run yet, and what is written into it has to wait for them.
+    fn most_spares(&self) -> usize {
+        let bytes = self.tiles.saturating_mul(self.element.0).max(1);
+        match SPARE_BYTES / bytes {
+            0 | 1 => 0,
+            fit => fit.min(MOST_SPARES) as usize,
+        }
+    }
+}
+
+impl SpareBuffers {
+    fn take(&self, tiles: u64, element: (u64, u64)) -> Option<SpareBuffer> {
+        let mut spares = self.lock();
+        let oldest = spares.front()?;
+        if (oldest.tiles, oldest.element) != (tiles, element) {
+            // The program does something else now.
+            spares.clear();
+            return None;
+        }
+        let is_enough = spares.len() + 1 >= oldest.most_spares();
+        is_enough.then(|| spares.pop_front()).flatten()
+    }
+
+    fn put(&self, spare: SpareBuffer) {
+        let mut spares = self.lock();
+        if spares.len() < spare.most_spares() {
+            spares.push_back(spare);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<SpareBuffer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Partials {
+    fn drop(&mut self) {
+        self.buffer.take().into_iter().for_each(|buffer| self.spares.put(buffer));
+    }
+}
+
 impl Partials {
     /// A buffer for the partial results of `tiling`, of so many bytes each.
     pub(crate) fn new(
         frontend: &Arc<NodeFrontend>,
+        spares: &Arc<SpareBuffers>,
         (tiling, space): (Tiling, IndexSpace),
         name: &str,
-        (elem_size, elem_align): (u64, u64),
+        element: (u64, u64),
     ) -> Self {
-        let new = NewBuffer {
-            name: Some(format!("partial results of {name}").into()),
-            dims: 1,
-            extent: tiling.partials(),
-            elem_size: elem_size.max(1),
-            elem_align,
-            host_initialized: false,
+        let make = || {
+            let new = NewBuffer {
+                name: Some(format!("partial results of {name}").into()),
+                dims: 1,
+                extent: tiling.partials(),
+                elem_size: element.0.max(1),
+                elem_align: element.1,
+                host_initialized: false,
+            };
+            let handle = BufferHandle::new(frontend, frontend.create_buffer(new, None));
+            SpareBuffer { handle, tiles: tiling.tiles(), element }
         };
-        let id = frontend.create_buffer(new, None);
-        Self { buffer: BufferHandle::new(frontend, id), tiling, space, bytes: elem_size }
+        let buffer = Some(spares.take(tiling.tiles(), element).unwrap_or_else(make));
+        Self { buffer, spares: spares.clone(), tiling, space, bytes: element.0 }
+    }
+
+    /// The buffer that they are in.
+    fn buffer(&self) -> BufferId {
+        self.buffer.as_ref().expect("it is put back at the end").handle.id()
     }
 
     /// How the kernel writes them.
     pub(crate) fn access(&self) -> Access {
-        Access::buffer(self.buffer.id(), AccessMode::Write, Mapper::Tiles(Arc::new(self.tiling)))
+        Access::buffer(self.buffer(), AccessMode::Write, Mapper::Tiles(Arc::new(self.tiling)))
     }
 
     fn submit_fold<T: Element, O: Operator<T>>(
@@ -153,7 +231,7 @@ impl Partials {
         reduction: &ReductionTarget<O>,
     ) -> Result<()> {
         let mapper = Mapper::Tiles(Arc::new(self.tiling));
-        let accesses = vec![Access::buffer(self.buffer.id(), AccessMode::ReadWrite, mapper)];
+        let accesses = vec![Access::buffer(self.buffer(), AccessMode::ReadWrite, mapper)];
         let (all, ReductionTarget { elements, operator, .. }) = (self.tiling.tiles(), *reduction);
         // Of a node, about.
         let steps = (all / frontend.nodes() as u64).saturating_mul(elements as u64);
@@ -187,7 +265,7 @@ impl Partials {
         let mode = if includes_current { AccessMode::ReadWrite } else { AccessMode::Write };
         let accesses = vec![
             Access::buffer(result, mode, Mapper::All),
-            Access::buffer(self.buffer.id(), AccessMode::Read, reads),
+            Access::buffer(self.buffer(), AccessMode::Read, reads),
         ];
         let steps = (roots.len() as u64).saturating_mul(elements as u64);
         let function = HostFunction::computing(steps, move |memory| {

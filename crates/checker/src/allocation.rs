@@ -19,6 +19,8 @@ pub(crate) struct Allocation {
     /// The alloc; none for users' data.
     pub(crate) made_by: Option<u64>,
     pub(crate) bytes: u64,
+    /// How often what it holds has been copied from an allocation of the same memory to a larger one.
+    pub(crate) moves: u32,
     /// Where there is memory, if there were only addresses at first.
     pub(crate) provided: Option<BoxMap<bool>>,
     /// What it holds: known from the first placement in it.

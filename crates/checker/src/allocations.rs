@@ -34,6 +34,7 @@ impl Instructions {
             buffer,
             made_by: None,
             bytes: 0,
+            moves: 0,
             provided: None,
             contents: Some(Contents { extent, ledger }),
         };
@@ -81,6 +82,7 @@ impl Instructions {
             buffer,
             made_by: Some(me),
             bytes,
+            moves: 0,
             provided: grows.then(|| BoxMap::new(extent, false)),
             contents: grows.then(contents),
         };
@@ -245,8 +247,18 @@ impl Instructions {
         Ok(())
     }
 
+    /// Notes that `target` takes over what `source` holds, if both are of one memory.
+    pub(crate) fn note_move(&mut self, source: &Placement, target: &Placement) {
+        if source.memory == target.memory
+            && let Some(before) = self.allocations.get(&source.allocation).map(|old| old.moves)
+            && let Some(new) = self.allocations.get_mut(&target.allocation)
+        {
+            new.moves = new.moves.max(before + 1);
+        }
+    }
+
     /// An allocation is used, and lies inside the bounding box of what has been
-    /// accessed in its memory.
+    /// accessed in its memory; if it grows step by step, ahead of that by as much at most.
     pub(crate) fn check_size(
         &self,
         buffer: &TrackedBuffer,
@@ -259,7 +271,8 @@ impl Instructions {
             return Violation::Unused { vertex, allocation: id }.note(&self.waste);
         };
         let accessed = buffer.accessed(allocation.memory);
-        match holds(&accessed, &extent) {
+        let most = if allocation.moves < MOVES_IN_STEPS { accessed } else { widened(&accessed) };
+        match holds(&most, &extent) {
             true => Ok(()),
             false => {
                 let place = buffer.place_in(extent, allocation.memory, id);
@@ -285,6 +298,18 @@ impl Instructions {
             .into()),
         }
     }
+}
+
+/// Who has moved its data so often within a memory may allocate ahead of its needs.
+const MOVES_IN_STEPS: u32 = 4;
+
+/// A box with as much on each side as it is wide.
+fn widened(part: &Box3) -> Box3 {
+    let ([min, max], range) = ([part.min(), part.max()], part.range());
+    Box3::new(
+        std::array::from_fn(|dim| min[dim].saturating_sub(range[dim])),
+        std::array::from_fn(|dim| max[dim].saturating_add(range[dim])),
+    )
 }
 
 /// What is wrong with a placement, judged by what is known of its allocation.

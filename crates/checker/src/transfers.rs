@@ -51,6 +51,7 @@ impl Instructions {
             let place = buffer.place_in(elements, source.memory, source.allocation);
             Violation::CopyOfUndefined { copy: vertex, place }.note(&self.waste)?;
         }
+        self.note_move(source, target);
         self.read(buffer, me, source, &elements)?;
         self.check_news(buffer, vertex, target, &versions)?;
         self.write(buffer, batch, me, target, &elements, &versions)

@@ -32,7 +32,7 @@ pub enum Warning {
         lasting: Duration,
     },
     /// At the end of a run: a node's devices have stood idle for a good part of it,
-    /// because the work for them was not scheduled in time.
+    /// because the work for them was not scheduled in time. Not where all of a schedule is checked before it runs.
     Starved {
         /// The node that is told of.
         node: NodeId,

@@ -2,7 +2,9 @@
 //! single allocation (instruction-graph preprint, §3.2, fig. 3). Existing allocations that overlap
 //! are merged into the new one: *alloc*, *copy* of what is current, *free*. Those
 //! that can grow where they are do that instead (see [`growth`](crate::growth)).
-//! Nothing is ever made smaller, and nothing that no access covers allocated.
+//! Nothing is ever made smaller, and nothing that no access covers allocated; unless allocations
+//! have grown several times, as where a program goes through a buffer step by step: then they grow ahead, so that what
+//! they hold moves a few times and not in each step.
 
 use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
@@ -89,7 +91,10 @@ fn merge(
             outgrown.push(old);
             continue;
         }
-        preserve(emitter, buffer, memory, (old, new), discarded);
+        if preserve(emitter, buffer, memory, (old, new), discarded) {
+            let backings = buffer.backings_mut(memory);
+            backings[new].moves = backings[new].moves.max(backings[old].moves + 1);
+        }
         if !keeps_the_rest(buffer, memory, old, extent) {
             emitter.free(&buffer.backings(memory)[old]);
             outgrown.push(old);
@@ -155,11 +160,37 @@ fn plan_for<'a>(
     let mut planned = none_planned();
     for required in missing {
         if !planned.hold(required) {
-            let extent = grown(*required, buffer, memory, &mut planned);
+            let mut extent = grown(*required, buffer, memory, &mut planned);
+            if let Some(ahead) = ahead_of(&extent, buffer, memory) {
+                extent = grown(ahead, buffer, memory, &mut planned);
+            }
             planned.add_apart(extent, ());
         }
     }
     planned.into_groups().map(|(extent, ())| extent).collect()
+}
+
+/// Allocations that have moved so often grow ahead from then on. Those of programs whose accesses repeat move once or twice.
+const MOVES_IN_STEPS: u32 = 4;
+
+/// What to allocate instead of `extent` if what that takes over has moved step by step: half as much again on each side
+/// that it grows to, within the buffer. So n steps move O(n) elements in all, not O(n²).
+fn ahead_of(extent: &Box3, buffer: &BufferState, memory: MemoryId) -> Option<Box3> {
+    let backings = buffer.backings(memory);
+    let outgrown = backings.holding_some_of(extent).into_iter().map(|position| &backings[position]);
+    let moved = |old: &&Backing| !old.grows() && old.moves >= MOVES_IN_STEPS;
+    let old = outgrown.filter(moved).max_by_key(|old| old.moves)?;
+    let (old, within) = (old.placement.extent, buffer.extent);
+    let ahead = |dim: usize| old.range()[dim].div_ceil(2);
+    let min = std::array::from_fn(|dim| match extent.min()[dim] < old.min()[dim] {
+        true => extent.min()[dim].saturating_sub(ahead(dim)).max(within.min()[dim]),
+        false => extent.min()[dim],
+    });
+    let max = std::array::from_fn(|dim| match extent.max()[dim] > old.max()[dim] {
+        true => extent.max()[dim].saturating_add(ahead(dim)).min(within.max()[dim]),
+        false => extent.max()[dim],
+    });
+    Some(Box3::new(min, max))
 }
 
 /// Allocations to make, of which two that meet become one.
@@ -203,21 +234,22 @@ fn are_halves(a: &Box3, b: &Box3) -> bool {
 }
 
 /// Copies what is current in the allocation at position `old` to its successor at position
-/// `new`, but for what is there already.
+/// `new`, but for what is there already. Whether there is any.
 fn preserve(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     memory: MemoryId,
     (old, new): (usize, usize),
     discarded: &Region,
-) {
+) -> bool {
     #[cfg(feature = "mutants")]
     if celerity_mutants::Mutant::ResizeForgetsContents.is_active() {
-        return;
+        return false;
     }
     let identity = buffer.identity();
     let successor = &buffer.backings(memory)[new];
     let (extent, grows) = (successor.placement.extent, successor.grows());
+    let mut has_moved = false;
     for held in buffer.backings(memory)[old].held_in(&extent) {
         let mut moved = buffer.region_current(memory, &held);
         moved.subtract(discarded);
@@ -229,7 +261,9 @@ fn preserve(
         for part in moved.boxes() {
             emitter.copy(identity, (&mut *old, &mut *new), *part);
         }
+        has_moved |= !moved.is_empty();
     }
+    has_moved
 }
 
 #[cfg(test)]

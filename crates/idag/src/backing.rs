@@ -32,6 +32,8 @@ struct Growth {
 #[derive(Debug)]
 pub(crate) struct Backing {
     pub(crate) placement: Placement,
+    /// How often what it holds has moved because more was needed.
+    pub(crate) moves: u32,
     growth: Option<Box<Growth>>,
     writers: RegionMap<InstructionId>,
     readers: Readers<InstructionId>,
@@ -42,6 +44,7 @@ impl Backing {
     pub(crate) fn new(placement: Placement, alloc: InstructionId) -> Self {
         Self {
             placement,
+            moves: 0,
             growth: None,
             writers: RegionMap::new(placement.extent, alloc),
             readers: Readers::default(),

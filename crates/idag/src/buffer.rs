@@ -43,7 +43,12 @@ pub(crate) struct BufferState {
     /// Per memory: what the allocation that grows has given up, and still contains as it
     /// is now. Almost always none.
     left_behind: SmallVec<[(MemoryId, Region); 1]>,
+    /// With more versions than so many, it is worth a look which of them are outdated.
+    many_versions: usize,
 }
+
+/// Fewer versions are none of anybody's business.
+const MANY_VERSIONS: usize = 64;
 
 /// The node's buffers by id.
 #[derive(Debug, Default)]
@@ -74,6 +79,7 @@ impl BufferState {
             memories: (0..memories).map(|_| Backings::default()).collect(),
             anticipated: Anticipation::default(),
             left_behind: SmallVec::new(),
+            many_versions: MANY_VERSIONS,
         }
     }
 
@@ -148,6 +154,20 @@ impl BufferState {
         self.outdate_copies(region);
         self.versions.modify(region, |version| version.outdated());
         self.awaited.push(AnnouncedData { transfer, region: region.clone() });
+    }
+
+    /// Whether there are so many versions that those that other nodes have overwritten should go.
+    #[inline]
+    pub(crate) fn has_many_versions(&self) -> bool {
+        self.versions.len() > self.many_versions
+    }
+
+    /// Notes that other nodes have written `region`, before `point` or without it: it is nowhere here until they send it.
+    /// There are many versions only once there are twice as many.
+    pub(crate) fn overwrite_elsewhere(&mut self, region: &Region, point: InstructionId) {
+        self.outdate_copies(region);
+        self.versions.update(region, Version::elsewhere(point));
+        self.many_versions = (2 * self.versions.len()).max(MANY_VERSIONS);
     }
 
     /// Notes that `memories` have received copies of what they lacked of `region`.

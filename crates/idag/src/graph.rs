@@ -25,6 +25,7 @@ use crate::instruction::{DeviceId, DeviceMemory, InstructionId, MemoryId, Placem
 use crate::launch::{HostOrder, launch};
 use crate::links::Links;
 use crate::objects::ObjectOrder;
+use crate::overwritten::forget_overwritten;
 use crate::pieces::{Boxes, compact_boxes, contiguous_boxes, contiguous_pieces};
 use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
@@ -323,6 +324,8 @@ impl InstructionGraph {
             launch(emitter, &mut self.buffers, task, one, &mut on_host);
         }
         self.objects.note(on_host.objects);
+        let point = self.stream.frontier.synchronization_point();
+        forget_overwritten(&mut self.buffers, task, launches, point);
     }
 
     fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {

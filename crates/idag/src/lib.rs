@@ -27,6 +27,7 @@ mod lookahead;
 #[cfg(feature = "mutants")]
 mod mistakes;
 mod objects;
+mod overwritten;
 mod pieces;
 mod plan;
 mod receive;

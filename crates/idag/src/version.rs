@@ -52,6 +52,11 @@ impl Version {
         Self { producer: epoch, origin: MemoryId::USER, holders: MemorySet::ALL }
     }
 
+    /// What only other nodes have; of before `point`, as far as anything here is.
+    pub(crate) fn elsewhere(point: InstructionId) -> Self {
+        Self { producer: point, origin: MemoryId::USER, holders: MemorySet::NONE }
+    }
+
     /// Whether nothing was ever written, so that nothing needs to be copied.
     pub(crate) fn is_void(&self) -> bool {
         self.holders == MemorySet::ALL

@@ -195,7 +195,7 @@ const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_,
                      `PartViewMut<'_, T, D>`, `AtomicView<'_, T, D>`, `Reducer<'_, T, O>` and \
                      `ArrayReducer<'_, T, O, D>`, and per row `&[T]`, `&mut [T]`, \
                      `NeighborhoodRow<'_, T, D>` and `PeriodicRow<'_, T, D>`; views of one type may be a \
-                     list, `[&mut T; 3]`";
+                     list, `[&mut T; 3]`; they are told by their names, so no other name for one will do";
 
 impl ViewType {
     pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {

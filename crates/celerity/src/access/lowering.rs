@@ -200,7 +200,8 @@ impl<'q> Lowering<'q> {
         let tiling = tiling(&space, bytes, (!is_ordered).then(|| origin.frontend.nodes()));
         let space = tiling.of_whole_tiles(space);
         for Lowerable { position, bytes, result, name, includes_current, steps, .. } in reductions {
-            let partials = Partials::new(origin.frontend, (tiling, space), &name, bytes);
+            let partials =
+                Partials::new(origin.frontend, result.spares(), (tiling, space), &name, bytes);
             let access = partials.access();
             lowered.mappers[position].mapper = Mapper::Tiles(Arc::new(tiling));
             lowered.accesses[position] = access;

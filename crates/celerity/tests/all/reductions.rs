@@ -84,6 +84,45 @@ fn what_other_tasks_write_lies_where_tasks_that_reduce_read_it() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// Buffers of partial results that were made for a result of this name.
+fn buffers_of_partial_results(steps: usize, elements: usize) -> usize {
+    let name = format!("celerity-spares-{}-{steps}-{elements}.txt", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let config = Config::default().nodes(2).devices(2).check(CheckLevel::Full);
+    let results = config.write_graphs(&path).run(|queue| {
+        let sums = queue.buffer::<u64, 1>(elements).named("sums");
+        let mut results = Vec::new();
+        for step in 0..steps as u64 {
+            queue.task("add").parallel_for(3000, sums.reduce(Sum), move |item, sums| {
+                sums.combine_at([item[0] % elements], step);
+            })?;
+            // Some are replaced before anybody has looked at them.
+            if step % 3 != 1 {
+                results.push(queue.fence(&sums)?.wait()?.as_slice().iter().sum::<u64>());
+            }
+        }
+        Ok(results)
+    });
+    let steps = (0..steps as u64).filter(|step| step % 3 != 1);
+    assert_eq!(results.unwrap(), steps.map(|step| 3000 * step).collect::<Vec<_>>());
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let before = text.split(" \"partial results of sums\"");
+    let mut ids: Vec<_> = before.filter_map(|text| text.rsplit([' ', '.']).next()).collect();
+    ids.pop();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.len()
+}
+
+#[test]
+fn buffers_of_partial_results_are_used_again_unless_they_are_large() {
+    let few = buffers_of_partial_results(30, 3);
+    assert!((2..=5).contains(&few), "{few} buffers");
+    // 32 tiles of 64 KiB each, of which none is kept.
+    assert_eq!(buffers_of_partial_results(9, 1 << 13), 9);
+}
+
 #[test]
 fn every_operator_gives_what_a_loop_gives() {
     let count = 10_000;

@@ -29,6 +29,7 @@ impl Executor {
     #[must_use]
     pub fn configured(mut self, config: &ClusterConfig) -> Self {
         self.peers.set_settings(StreamSettings::of(config));
+        self.monitor.set_check(config.check);
         self
     }
 

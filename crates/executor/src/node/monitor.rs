@@ -15,6 +15,7 @@ use celerity_tdag::{BufferId, BufferInfo};
 use super::situation::Situation;
 use super::timing::KernelTimer;
 use crate::arbiter::PostReceive;
+use crate::config::CheckLevel;
 use crate::engine::LaneId;
 use crate::error::RunError;
 use crate::polling::GRACE;
@@ -28,6 +29,8 @@ use crate::watchdog::Watchdog;
 pub(super) struct Monitor {
     starvation: StarvationMeter,
     watchdog: Option<Watchdog>,
+    /// Whether all of the schedule is checked before it runs: then devices wait for that, as they are to.
+    is_proved: bool,
     /// Of a run that has failed.
     end: Option<Box<End>>,
     warnings: WarningSink,
@@ -61,11 +64,17 @@ impl Monitor {
         Self {
             starvation: StarvationMeter::new(devices),
             watchdog: None,
+            is_proved: false,
             end: None,
             warnings: WarningSink::default(),
             profile: None,
             kernel_timer: None,
         }
+    }
+
+    /// Says how much of the schedule is checked before it runs.
+    pub(super) fn set_check(&mut self, check: CheckLevel) {
+        self.is_proved = check == CheckLevel::Full;
     }
 
     /// Tells `warnings` what there is to be warned of, instead of standard error.
@@ -152,7 +161,7 @@ impl Monitor {
     /// The run has ended well.
     pub(super) fn finishes(&self, node: NodeId, now: Time) {
         let (starvation, run) = (self.starvation(), now.since(Time::START));
-        if starvation.matters(run) {
+        if starvation.matters(run) && !self.is_proved {
             self.warnings.warn(&Warning::Starved { node, starvation, run });
         }
     }

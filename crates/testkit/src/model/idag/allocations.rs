@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use celerity_idag::{AllocationId, MemoryId};
+use celerity_idag::{AllocationId, InstructionKind, MemoryId};
 use celerity_regions::Box3;
 use celerity_tdag::BufferId;
 
@@ -77,7 +77,7 @@ fn check_frees(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
 
 /// An allocation is used, and lies inside the bounding box of what has been
 /// accessed in its memory up to the event that made it, or ever if it may look
-/// ahead.
+/// ahead. If what it holds has moved four times within the memory, it may reach as far beyond that as that is wide.
 fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Result<(), Violation> {
     let InstructionTrace { origins, looks_ahead, .. } = &cluster.nodes[node];
     let mut accessed: BTreeMap<(MemoryId, BufferId), Vec<(usize, Box3)>> = BTreeMap::new();
@@ -88,6 +88,7 @@ fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
             accessed.entry((memory, buffer)).or_default().push((origins[position].event, bounds));
         }
     }
+    let moves = moves(&cluster.nodes[node]);
     for (&id, allocation) in &touches.allocations {
         let Some(made_by) = allocation.made_by else { continue };
         let name = format!("{} {}", cluster.nodes[node].node, touches.name(id));
@@ -104,12 +105,34 @@ fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
         let served = |&&(event, _): &&(usize, Box3)| *looks_ahead || event <= made;
         let until = known.into_iter().flatten().filter(served);
         let bounds = until.fold(Box3::EMPTY, |all, (_, bounds)| all.bounding(bounds));
-        if !bounds.contains(&extent) {
+        let moved = moves.get(&id).is_some_and(|&moves| moves >= 4);
+        let reach = if moved { bounds.range() } else { [0; 3] };
+        let is_near = |dim: usize| {
+            extent.min()[dim] + reach[dim] >= bounds.min()[dim]
+                && extent.max()[dim] <= bounds.max()[dim] + reach[dim]
+        };
+        let is_within = bounds.contains(&extent) || moved && (0..3).all(is_near);
+        if !is_within {
             let (extent, accessed) = (extent.to_string(), bounds.to_string());
             return Err(Violation::Oversized { allocation: name, extent, accessed });
         }
     }
     Ok(())
+}
+
+/// How often what an allocation holds had been copied from one of its memory to another, in the end.
+fn moves(node: &InstructionTrace) -> BTreeMap<AllocationId, usize> {
+    let mut moves = BTreeMap::new();
+    for instruction in &node.instructions {
+        if let InstructionKind::Copy { source, target, .. } = &instruction.kind
+            && source.memory == target.memory
+        {
+            let before = moves.get(&source.allocation).copied().unwrap_or(0);
+            let after = moves.entry(target.allocation).or_default();
+            *after = (before + 1).max(*after);
+        }
+    }
+    moves
 }
 
 fn bounds(
