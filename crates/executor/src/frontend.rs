@@ -21,6 +21,7 @@ use crate::error::{RunError, SubmitError};
 use crate::profile::StageProfile;
 use crate::progress::Progress;
 use crate::reactor::Feeder;
+use crate::reduced::ReducedSpaces;
 use crate::submission::Submission;
 use crate::sync::lock;
 use crate::threads::{
@@ -71,6 +72,8 @@ struct Program {
     graph: TaskGraph,
     /// Which forwards to insert in front of tasks.
     discovery: Discovery,
+    /// How tasks are cut that do not reduce.
+    reduced: ReducedSpaces,
     batch: Vec<Arc<Task>>,
     newest: TaskId,
     /// Whether the shutdown epoch is in the graph.
@@ -145,7 +148,8 @@ impl NodeFrontend {
         if config.tells_weighed {
             discovery = discovery.telling();
         }
-        let program = Program { graph, discovery, batch, newest, ended: false, warnings, recent };
+        let (reduced, ended) = (ReducedSpaces::default(), false);
+        let program = Program { graph, discovery, reduced, batch, newest, ended, warnings, recent };
         Self {
             node: node.id,
             nodes: config.nodes,
@@ -323,7 +327,7 @@ impl NodeFrontend {
     }
 
     /// Lets a task enter the graph.
-    fn enter(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
+    fn enter(&self, mut spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         // A refused task is dropped under the lock, and a user's mapper may own
         // the last handle of a buffer, whose end takes the lock again: so it is
         // kept until the lock, which is dropped first, is free.
@@ -334,7 +338,9 @@ impl NodeFrontend {
         if spec.work.extent().is_empty() {
             return Ok(program.newest);
         }
-        let Program { graph, discovery, batch, warnings, .. } = &mut *program;
+        let Program { graph, discovery, reduced, batch, warnings, .. } = &mut *program;
+        let news = reduced.news(&spec);
+        reduced.align(&mut spec.work, self.nodes);
         let discover = |spec: &_, touched: &_| discovery.discover(spec, touched);
         let (task, found) = match traced {
             None => graph.submit_behind(spec, discover, batch)?,
@@ -343,6 +349,7 @@ impl NodeFrontend {
         if let Some(task) = batch.iter().find(|entered| entered.id == task) {
             discovery.committed(task);
         }
+        news.into_iter().for_each(|space| reduced.note(space));
         for weighed in discovery.take_weighed(task) {
             self.send(Submission::Weighed(Box::new(weighed)));
         }

@@ -27,6 +27,7 @@ mod profile;
 mod progress;
 mod pulse;
 mod reactor;
+mod reduced;
 mod run;
 mod scheduler;
 mod stall;

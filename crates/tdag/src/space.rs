@@ -36,6 +36,9 @@ pub struct IndexSpace {
     pub oversubscription: u32,
 }
 
+/// So many granules of each node are enough for chunks of whole ones to be as good as even.
+const EVEN_GRANULES: u64 = 32;
+
 /// What keeps an index space from being one. The text goes on where a message has named the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -116,6 +119,36 @@ impl IndexSpace {
             Split::Along(only) => dim == usize::from(only),
         };
         along && self.extent.range()[dim] > self.granularity[dim]
+    }
+
+    /// This space, cut where `other` is, if that is the same one in larger granules, such as the [tiles](crate::Tiling) of a task that reduces: what
+    /// tasks over the one write lies where those over the other read it. Along dimensions where each of `nodes`
+    /// has fewer than 32 granules of the other, chunks would be much less even: there it stays as it is. O(1).
+    ///
+    /// ```
+    /// use celerity_regions::Box3;
+    /// use celerity_tdag::{IndexSpace, Tiling};
+    ///
+    /// let space = IndexSpace::new(1, Box3::from_range([100_000]));
+    /// let reducing = Tiling::of(&space, 8).of_whole_tiles(space);
+    /// let ends = |space: IndexSpace| space.split(&space.extent, 2).get(0).map(|chunk| chunk.max()[0]);
+    /// let aligned = space.cut_as(&reducing, 2);
+    /// assert_eq!([space, reducing, aligned].map(ends), [Some(50_000), Some(49_920), Some(49_920)]);
+    /// assert_eq!(space.cut_as(&reducing, 64), space);
+    /// ```
+    #[must_use]
+    pub fn cut_as(self, other: &Self, nodes: usize) -> Self {
+        let is_same = self.extent == other.extent && self.split == other.split;
+        if !is_same || self.granularity != [1; 3] {
+            return self;
+        }
+        let (range, enough) = (self.extent.range(), EVEN_GRANULES.saturating_mul(nodes as u64));
+        let is_even = |dim: usize| range[dim] / other.granularity[dim] >= enough;
+        let granularity = std::array::from_fn(|dim| match self.is_cut_along(dim) && is_even(dim) {
+            true => other.granularity[dim],
+            false => 1,
+        });
+        Self { granularity, ..self }
     }
 
     /// Cuts `part`, a box of this space, into at most `parts` chunks.

@@ -61,9 +61,6 @@ const BYTES_PER_ITEM: u64 = 4;
 /// … so many tiles at least: with fewer, devices would have nothing to do.
 const FEWEST_TILES: u64 = 16;
 
-/// So many tiles of each node are enough for chunks of whole ones to be as good as even.
-const EVEN_TILES: u64 = 32;
-
 /// How an index space is cut into tiles, and in which order they are counted.
 ///
 /// Tiles are boxes of equal size, but for those at the far edges. They are counted along the
@@ -162,36 +159,6 @@ impl Tiling {
     #[must_use]
     pub fn of_whole_tiles(&self, space: IndexSpace) -> IndexSpace {
         IndexSpace { granularity: self.tile, ..space }
-    }
-
-    /// The space with chunks that end where those of a task end that reduces over the same space, into a value of 8 bytes
-    /// in one order: so that what one of them writes lies where the other reads it. Along dimensions where
-    /// each of `nodes` has fewer than 32 tiles it stays as it is, since chunks would be less even. O(1).
-    ///
-    /// ```
-    /// use celerity_regions::Box3;
-    /// use celerity_tdag::{IndexSpace, Tiling};
-    ///
-    /// let space = IndexSpace::new(1, Box3::from_range([100_000]));
-    /// let aligned = Tiling::aligned(space, 2);
-    /// assert_eq!(aligned, Tiling::of(&space, 8).of_whole_tiles(space));
-    /// let ends = |space: IndexSpace| space.split(&space.extent, 2).get(0).map(|chunk| chunk.max()[0]);
-    /// assert_eq!([space, aligned].map(ends), [Some(50_000), Some(49_920)]);
-    /// assert_eq!(Tiling::aligned(space, 64), space);
-    /// ```
-    #[must_use]
-    pub fn aligned(space: IndexSpace, nodes: usize) -> IndexSpace {
-        let enough = EVEN_TILES.saturating_mul(nodes as u64);
-        if space.extent.volume() < enough.saturating_mul(FEWEST_ITEMS) {
-            return space;
-        }
-        let (tile, range) = (Self::of(&space, 8).tile, space.extent.range());
-        let is_aligned = |dim: usize| space.is_cut_along(dim) && range[dim] / tile[dim] >= enough;
-        let granularity = std::array::from_fn(|dim| match is_aligned(dim) {
-            true => tile[dim],
-            false => space.granularity[dim],
-        });
-        IndexSpace { granularity, ..space }
     }
 
     /// Whether no chunk of `space` ends within a tile.

@@ -314,7 +314,7 @@ impl<const K: usize> DistributedHostTask<'_, K> {
     {
         let Self { task, range } = self;
         let offset = task.beginning(range)?;
-        let space = task.aligned(task.index_space(offset, range)?);
+        let space = task.index_space(offset, range)?;
         let mut lowering = Lowering::new(&task.origin).over(space);
         let plan = accesses.lower(&mut lowering)?;
         let Lowered { accesses, settling, .. } = lowering.finish();

@@ -61,6 +61,8 @@ fn what_other_tasks_write_lies_where_tasks_that_reduce_read_it() {
                 let values = queue.buffer::<f32, 2>(range).named("values");
                 let sum = queue.buffer::<f32, 0>([]);
                 let task = |name: &str| queue.task(name).hint(hint);
+                // Nothing is known of a space before somebody reduces over it.
+                task("none").parallel_for(range, sum.reduce(Sum), |_, sum| sum.combine(0.0))?;
                 for step in 0..3 {
                     let write = values.write(one_to_one());
                     task("set").parallel_for(range, write, move |_, value| *value = step as f32)?;

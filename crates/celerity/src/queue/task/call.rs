@@ -111,7 +111,7 @@ impl TaskBuilder<'_> {
         const { check_dimensions(K) };
         let range = range.into_range();
         let offset = self.beginning(range)?;
-        let space = self.aligned(self.index_space(offset, range)?);
+        let space = self.index_space(offset, range)?;
         let mut lowering = Lowering::new(&self.origin).over(space);
         accesses.lower(&mut lowering)?;
         let Lowered { accesses, settling, .. } = lowering.finish();

@@ -7,7 +7,7 @@ use celerity_executor::{DeviceKernel, Payload};
 use celerity_kernel::abi::is_block;
 use celerity_kernel::{Item, Row};
 use celerity_regions::Subrange;
-use celerity_tdag::{IndexSpace, Split, TaskId, Tiling, Work};
+use celerity_tdag::{IndexSpace, Split, TaskId, Work};
 
 use super::TaskBuilder;
 use crate::access::{Closure, KernelAccesses, Lowered, Lowering};
@@ -77,7 +77,6 @@ impl<'q> TaskBuilder<'q> {
         let plan = accesses.lower(&mut lowering)?;
         let space = if self.split.is_none() { lowering.where_wide(space) } else { space };
         let (lowered, space, tiling) = lowering.finish_kernel(space)?;
-        let space = if tiling.is_none() { self.aligned(space) } else { space };
         let Lowered { accesses, mappers, settling, unordered } = lowered;
         let launch =
             KernelSpec { plan, offset, global, mappers, tiling, unordered, accesses: PhantomData };
@@ -136,14 +135,6 @@ impl<'q> TaskBuilder<'q> {
         let split = self.split.unwrap_or_default();
         let oversubscription = self.check_hints(K)?;
         Ok(IndexSpace { dims: K as u8, extent, granularity, split, oversubscription })
-    }
-
-    /// The space cut as it is for tasks that reduce, unless the program says at multiples of what.
-    pub(in crate::queue) fn aligned(&self, space: IndexSpace) -> IndexSpace {
-        match self.granularity.is_empty() {
-            true => Tiling::aligned(space, self.origin.frontend.nodes()),
-            false => space,
-        }
     }
 
     /// Chunks per device, if the hints fit an index space of `dims` dimensions.
