@@ -505,6 +505,8 @@ struct WriteCheck<'a, 't> {
     local: NodeId,
     /// What no chunk has written so far that the whole index space is said to write.
     unwritten: Region,
+    /// Parts that chunks write and that are still in `unwritten`.
+    more: Vec<Box3>,
     /// How many elements chunks write, all together.
     written: u64,
     diagnostics: &'a mut Vec<Diagnostic>,
@@ -519,14 +521,17 @@ impl<'a, 't> WriteCheck<'a, 't> {
     ) -> Self {
         let unwritten = need.writes_of_all.difference(&need.writes);
         let written = need.writes.volume();
-        Self { task, need, local, unwritten, written, diagnostics }
+        Self { task, need, local, unwritten, more: Vec::new(), written, diagnostics }
     }
 
     /// Another node writes this. Users' mappers are rare, and chunks are visited often.
     #[inline(never)]
     fn add(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
         self.written = self.written.saturating_add(writes.volume());
-        self.unwritten.subtract(writes);
+        match self.unwritten.boxes().len() {
+            ..MANY_BOXES => self.unwritten.subtract(writes),
+            _ => self.more.extend_from_slice(writes.boxes()),
+        }
         if writes.intersects(&self.need.writes) {
             self.diagnostics.push(Diagnostic::OverlappingWrites {
                 task: self.task.to_string(),
@@ -541,7 +546,10 @@ impl<'a, 't> WriteCheck<'a, 't> {
     /// All nodes have been added. Whether it is certain that none of them writes anything that the whole index space is not
     /// said to write: what chunks write that it is said to is at most as much as they write, and as much only if it is all.
     #[inline(never)]
-    fn finish(self, buffers: &BufferTable<Buffer>) -> bool {
+    fn finish(mut self, buffers: &BufferTable<Buffer>) -> bool {
+        if !self.more.is_empty() {
+            self.unwritten.subtract(&Region::from_boxes(self.more));
+        }
         let declared = self.need.writes_of_all.volume() - self.unwritten.volume();
         if !self.unwritten.is_empty() {
             self.diagnostics.push(Diagnostic::UnwrittenElements {
@@ -562,16 +570,16 @@ struct Owed {
     more: Vec<Box3>,
 }
 
-impl Owed {
-    /// Regions of so many boxes get others together: each time, all of it is put together anew.
-    const MANY: usize = 16;
+/// Regions of so many boxes get others, or lose them, together: each time, all of it is put together anew.
+const MANY_BOXES: usize = 16;
 
+impl Owed {
     /// Adds `part` for `node`; nodes come in ascending order.
     #[inline]
     fn add(&mut self, node: NodeId, part: Box3) {
         match self.targets.last_mut() {
             Some((last, region)) if *last == node => match region.boxes().len() {
-                ..Self::MANY => region.union_box(&part),
+                ..MANY_BOXES => region.union_box(&part),
                 _ => self.more.push(part),
             },
             _ => {

@@ -25,6 +25,9 @@ const LONGEST: u32 = 1 << 30;
 
 /// One node's end of the conversation of a collective task.
 ///
+/// Who has something to tell does not wait until others have it: letters are kept in memory, on either side, until they have left and
+/// been read. A node that is slow to collect what others tell in a loop has all of it waiting; a [`barrier`](Self::barrier) now and then bounds that.
+///
 /// All nodes call the same operations in the same order, each from one thread: that is what makes
 /// them meet. Who does not is found out, as [`CollectiveError`] says. Of one group, one task runs
 /// at a time; letters of different tasks are never confused.
@@ -224,7 +227,8 @@ impl GroupCommunicator {
         self.collect(address, values).map(Some)
     }
 
-    /// The values of all nodes, by node, on every node. One message from each node to each other.
+    /// The values of all nodes, by node, on every node. One message from each node to each other, each with a copy of the values: in memory, as
+    /// many bytes as all nodes have and as many again as this one tells, for each other node, until they have left.
     ///
     /// # Errors
     /// [`CollectiveError`].

@@ -289,7 +289,7 @@ impl NodeFrontend {
 
     /// Submits a task, and returns as soon as it is in the task graph: before
     /// it runs. Blocks when [`run_ahead`](ClusterConfig::run_ahead) horizons have
-    /// been submitted and not reached, until half of them are.
+    /// been submitted and not reached, until half of them are. Those that the lookahead holds back count as reached.
     ///
     /// A task over an empty index space is checked by nobody and does nothing;
     /// for it, the id of the newest task is returned. If the run fails, the

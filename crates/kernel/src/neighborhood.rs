@@ -302,10 +302,10 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     /// `range` that lies at `base` as `layout` says.
     ///
     /// # Panics
-    /// If the row is empty or not inside of the buffer.
+    /// If the row is not inside of the buffer.
     ///
     /// # Safety
-    /// Every element that `reach` allows from an item of the row, clamped to
+    /// The row has an item. Every element that `reach` allows from an item of the row, clamped to
     /// the buffer, is in the layout, valid to read and not written during `'a`.
     #[must_use]
     #[inline]
@@ -659,6 +659,23 @@ pub(crate) fn stays<const D: usize>(limits: &Limits<D>, dim: usize, step: isize)
 pub struct NeighborhoodItem<'a, T, const D: usize> {
     row: &'a NeighborhoodRow<'a, T, D>,
     at: usize,
+}
+
+impl<'a, T, const D: usize> NeighborhoodItem<'a, T, D> {
+    /// As [`clamped`](Self::clamped), where the element is: of large elements, such as a cell with all of its particles, a
+    /// kernel that looks at a few of their parts copies no more than these.
+    ///
+    /// # Panics
+    /// If `offset` is larger than the declared border.
+    #[must_use]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    #[track_caller]
+    pub fn clamped_ref(&self, offset: [isize; D]) -> &'a T {
+        let shift = self.row.clamped_shift(offset);
+        // SAFETY: as in `clamped`; nobody writes the elements during `'a`.
+        unsafe { &*self.row.element(shift).add(self.at) }
+    }
 }
 
 impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {

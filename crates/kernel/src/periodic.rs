@@ -237,6 +237,24 @@ pub struct PeriodicItem<'a, T, const D: usize> {
     at: usize,
 }
 
+impl<'a, T, const D: usize> PeriodicItem<'a, T, D> {
+    /// As [`at`](Self::at), where the element is: of large elements, such as a cell with all of its particles, a kernel that
+    /// looks at a few of their parts copies no more than these.
+    ///
+    /// # Panics
+    /// If `offset` is larger than the declared border.
+    #[must_use]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    #[track_caller]
+    pub fn at_ref(&self, offset: [isize; D]) -> &'a T {
+        let shift = self.row.shift_around(offset);
+        self.row.check_side_by_side(offset);
+        // SAFETY: as in `at`; nobody writes the elements during `'a`.
+        unsafe { &*self.row.row.element(shift).add(self.at) }
+    }
+}
+
 impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
     /// The element at `offset` from the item. A coordinate outside of the buffer comes in again at
     /// the opposite edge; along a dimension that does not go around, it becomes the nearest one
@@ -341,6 +359,7 @@ mod tests {
                     });
                     let expected = elements[((z * 3 + y) * 4 + x) as usize];
                     assert_eq!(row.item(0).at(offset), expected, "{offset:?} at {start:?}");
+                    assert_eq!(row.item(0).at_ref(offset), &expected);
                     assert_eq!(row.at(offset), [expected]);
                     assert_eq!(row.at_each([offset; 2]), [[expected]; 2]);
                     assert_eq!(row.item(0).at_each([offset; 2]), [expected; 2]);

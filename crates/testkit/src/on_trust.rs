@@ -18,8 +18,18 @@ use celerity_tdag::{
 /// the task graph refuses that.
 #[must_use]
 pub fn write(mapper: fn(&MapperInput) -> Region) -> (Arc<BufferInfo>, Vec<Arc<Task>>) {
+    write_of(8, mapper)
+}
+
+/// The same with another number of elements and items.
+#[must_use]
+pub fn write_of(
+    elements: usize,
+    mapper: fn(&MapperInput) -> Region,
+) -> (Arc<BufferInfo>, Vec<Arc<Task>>) {
     let mapper = Mapper::User(UserMapper::disjoint(mapper));
-    task(Box3::from_range([8]), Box3::from_range([8]), &[(AccessMode::Write, mapper)])
+    let all = Box3::from_range([elements]);
+    task(all, all, &[(AccessMode::Write, mapper)])
 }
 
 /// A buffer of 16 elements with contents, and the init epoch and a task over `[8..16]` that

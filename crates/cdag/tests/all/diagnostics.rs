@@ -13,15 +13,51 @@ fn diagnose(mapper: fn(&MapperInput) -> Region) -> [Vec<Diagnostic>; 2] {
     diagnose_task(&on_trust::write(mapper))
 }
 
-fn diagnose_task((buffer, tasks): &(Arc<BufferInfo>, Vec<Arc<Task>>)) -> [Vec<Diagnostic>; 2] {
-    [0, 1].map(|node| {
-        let local = NodeId::from_index(node);
-        let mut graph = CommandGraph::new(CommandGraphConfig { nodes: 2, local });
-        graph.register_buffer(buffer);
-        let (mut commands, mut diagnostics) = (vec![], vec![]);
-        tasks.iter().for_each(|task| graph.schedule(task, &mut commands, &mut diagnostics));
-        diagnostics
-    })
+fn diagnose_task(program: &(Arc<BufferInfo>, Vec<Arc<Task>>)) -> [Vec<Diagnostic>; 2] {
+    [0, 1].map(|node| diagnose_on(node, 2, program))
+}
+
+/// Those of one node of so many.
+fn diagnose_on(
+    node: u64,
+    nodes: usize,
+    (buffer, tasks): &(Arc<BufferInfo>, Vec<Arc<Task>>),
+) -> Vec<Diagnostic> {
+    let local = NodeId::from_index(node);
+    let mut graph = CommandGraph::new(CommandGraphConfig { nodes, local });
+    graph.register_buffer(buffer);
+    let (mut commands, mut diagnostics) = (vec![], vec![]);
+    tasks.iter().for_each(|task| graph.schedule(task, &mut commands, &mut diagnostics));
+    diagnostics
+}
+
+/// What is not written falls into many pieces while one node after the other is looked at.
+#[test]
+fn chunks_that_write_far_apart_are_held_to_the_same_promises() {
+    /// Of an item the element whose index has its bits in the opposite order.
+    fn reversed(input: &MapperInput) -> Region {
+        let items = input.chunk.min()[0]..input.chunk.max()[0];
+        let at = |item: u64| Box3::from_offset_range([(item.reverse_bits() >> 57) as usize], [1]);
+        Region::from_boxes(items.map(at))
+    }
+    /// The same, but for two items, which share an element as chunks.
+    fn mistaken(input: &MapperInput) -> Region {
+        match (input.chunk == input.global, input.chunk.min()[0]) {
+            (false, 77) => Box3::from_range([1]).into(),
+            _ => reversed(input),
+        }
+    }
+    let lawful = on_trust::write_of(128, reversed);
+    let unlawful = on_trust::write_of(128, mistaken);
+    for node in [0, 1, 64, 127] {
+        assert_eq!(diagnose_on(node, 128, &lawful), []);
+        let found = diagnose_on(node, 128, &unlawful);
+        let unwritten = Box3::from_offset_range([0b101_1001], [1]).into();
+        let is_missing = |one: &Diagnostic| matches!(one, Diagnostic::UnwrittenElements { region, .. } if *region == unwritten);
+        let is_shared = |one: &Diagnostic| matches!(one, Diagnostic::OverlappingWrites { .. });
+        assert!(found.iter().any(is_missing), "{node}: {found:?}");
+        assert_eq!(found.iter().any(is_shared), node == 0, "{node}: {found:?}");
+    }
 }
 
 #[test]

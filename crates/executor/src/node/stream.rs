@@ -43,7 +43,7 @@ const MOST_EARLY: usize = 1024;
 /// What buffers are created from is not part of these hashes, as nodes may look at more or less of
 /// it: that is told beside them, and compared if both sides have looked.
 ///
-/// Cost: one hash per task, a note of up to 520 bytes per horizon, and one of up to 961 if buffers
+/// Cost: one hash per task, a note of up to 521 bytes per horizon, and one of up to 961 if buffers
 /// have been created with contents. With one node there is none.
 pub(super) struct TaskStream {
     local: NodeId,

@@ -78,6 +78,7 @@ fn every_border_item_agrees_with_arithmetic() {
         for (dy, dx) in (-2..=2).flat_map(|dy| (-2..=2).map(move |dx| (dy, dx))) {
             let inside = (0..3).contains(&(y + dy)) && (0..5).contains(&(x + dx));
             assert_eq!(row.item(0).clamped([dy, dx]), at(y + dy, x + dx));
+            assert_eq!(*row.item(0).clamped_ref([dy, dx]), at(y + dy, x + dx));
             let expected = inside.then(|| at(y + dy, x + dx));
             assert_eq!(row.item(0).get([dy, dx]), expected);
             assert_eq!(row.get([dy, dx]).map(|slice| slice[0]), expected);
