@@ -16,7 +16,7 @@ use crate::log::LogLevel;
 use crate::origin::Origin;
 use crate::pending::Pending;
 use crate::range::volume;
-use crate::reduction::SpareBuffers;
+use crate::spares::SpareBuffers;
 
 /// What a buffer can be made of: plain old data, any bit pattern of which is a
 /// value, of at least one byte: numbers, arrays of them, and whatever is

@@ -45,6 +45,7 @@ mod queue;
 mod range;
 mod reduction;
 mod schedule_file;
+mod spares;
 pub mod testing;
 mod tuples;
 

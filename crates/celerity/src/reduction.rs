@@ -8,9 +8,8 @@
 
 use std::any::type_name;
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use celerity_executor::{HostFunction, HostKernel, NodeFrontend, Payload};
 use celerity_kernel::Operator;
@@ -26,6 +25,7 @@ use crate::buffer::{BufferHandle, Element};
 use crate::error::Result;
 use crate::partials::PartialResults;
 use crate::pending::Pending;
+use crate::spares::{SpareBuffer, SpareBuffers, SpareLayout};
 
 /// The partial results of a kernel for one of its reductions.
 #[derive(Debug)]
@@ -40,12 +40,6 @@ pub(crate) struct Partials {
     /// Of each.
     bytes: u64,
 }
-
-/// Spare buffers of partial results take so much in all, …
-const SPARE_BYTES: u64 = 1 << 20;
-
-/// … and are so many: as many steps may be under way before one waits for the combination of another.
-const MOST_SPARES: u64 = 4;
 
 /// What a reduction is into, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -131,58 +125,6 @@ impl Shares {
     }
 }
 
-/// Buffers of partial results of one result, which earlier reductions have done with: who reduces in each step needs not
-/// have one made, allocated and freed each time.
-#[derive(Debug, Default)]
-pub(crate) struct SpareBuffers(Mutex<VecDeque<SpareBuffer>>);
-
-/// Of one layout.
-#[derive(Debug)]
-struct SpareBuffer {
-    handle: BufferHandle,
-    /// Partial results.
-    tiles: u64,
-    /// Size and alignment of each.
-    element: (u64, u64),
-}
-
-impl SpareBuffer {
-    /// How many are kept. One is used again only if all others are there, and the one that has waited for longest: its
-    /// last readers may not have run yet, and what is written into it has to wait for them.
-    fn most_spares(&self) -> usize {
-        let bytes = self.tiles.saturating_mul(self.element.0).max(1);
-        match SPARE_BYTES / bytes {
-            0 | 1 => 0,
-            fit => fit.min(MOST_SPARES) as usize,
-        }
-    }
-}
-
-impl SpareBuffers {
-    fn take(&self, tiles: u64, element: (u64, u64)) -> Option<SpareBuffer> {
-        let mut spares = self.lock();
-        let oldest = spares.front()?;
-        if (oldest.tiles, oldest.element) != (tiles, element) {
-            // The program does something else now.
-            spares.clear();
-            return None;
-        }
-        let is_enough = spares.len() + 1 >= oldest.most_spares();
-        is_enough.then(|| spares.pop_front()).flatten()
-    }
-
-    fn put(&self, spare: SpareBuffer) {
-        let mut spares = self.lock();
-        if spares.len() < spare.most_spares() {
-            spares.push_back(spare);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<SpareBuffer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for Partials {
     fn drop(&mut self) {
         self.buffer.take().into_iter().for_each(|buffer| self.spares.put(buffer));
@@ -198,6 +140,7 @@ impl Partials {
         name: &str,
         element: (u64, u64),
     ) -> Self {
+        let layout = SpareLayout { partials: tiling.tiles(), element };
         let make = || {
             let new = NewBuffer {
                 name: Some(format!("partial results of {name}").into()),
@@ -207,16 +150,15 @@ impl Partials {
                 elem_align: element.1,
                 host_initialized: false,
             };
-            let handle = BufferHandle::new(frontend, frontend.create_buffer(new, None));
-            SpareBuffer { handle, tiles: tiling.tiles(), element }
+            BufferHandle::new(frontend, frontend.create_buffer(new, None))
         };
-        let buffer = Some(spares.take(tiling.tiles(), element).unwrap_or_else(make));
+        let buffer = Some(spares.take(layout).unwrap_or_else(|| SpareBuffer::new(make(), layout)));
         Self { buffer, spares: spares.clone(), tiling, space, bytes: element.0 }
     }
 
     /// The buffer that they are in.
     fn buffer(&self) -> BufferId {
-        self.buffer.as_ref().expect("it is put back at the end").handle.id()
+        self.buffer.as_ref().expect("it is put back at the end").id()
     }
 
     /// How the kernel writes them.

@@ -173,15 +173,22 @@ fn plan_for<'a>(
 /// Allocations that have moved so often grow ahead from then on. Those of programs whose accesses repeat move once or twice.
 const MOVES_IN_STEPS: u32 = 4;
 
+/// They grow ahead by so many bytes on a side at most: memory that nothing may ever be written to.
+const MOST_AHEAD: u64 = 256 << 20;
+
 /// What to allocate instead of `extent` if what that takes over has moved step by step: half as much again on each side
-/// that it grows to, within the buffer. So n steps move O(n) elements in all, not O(n²).
+/// that it grows to, within the buffer. So n steps move O(n) elements in all, not O(n²), up to half a gigabyte; a larger one
+/// moves each time that it has grown by a quarter of a gigabyte.
 fn ahead_of(extent: &Box3, buffer: &BufferState, memory: MemoryId) -> Option<Box3> {
     let backings = buffer.backings(memory);
     let outgrown = backings.holding_some_of(extent).into_iter().map(|position| &backings[position]);
     let moved = |old: &&Backing| !old.grows() && old.moves >= MOVES_IN_STEPS;
     let old = outgrown.filter(moved).max_by_key(|old| old.moves)?;
     let (old, within) = (old.placement.extent, buffer.extent);
-    let ahead = |dim: usize| old.range()[dim].div_ceil(2);
+    let ahead = |dim: usize| {
+        let slab = (extent.volume() / extent.range()[dim]).saturating_mul(buffer.elem_size);
+        old.range()[dim].div_ceil(2).min(MOST_AHEAD / slab.max(1))
+    };
     let min = std::array::from_fn(|dim| match extent.min()[dim] < old.min()[dim] {
         true => extent.min()[dim].saturating_sub(ahead(dim)).max(within.min()[dim]),
         false => extent.min()[dim],
