@@ -75,7 +75,7 @@ pub(crate) struct BufferHandle {
     /// What the contents still have to be made of, if a task has reduced into the buffer.
     pending: Mutex<Option<Pending>>,
     /// What reductions into the buffer use again.
-    spares: OnceLock<Arc<SpareBuffers>>,
+    spares: OnceLock<Arc<SpareBuffers<BufferHandle>>>,
 }
 
 impl<T: Element, const D: usize> Buffer<T, D> {
@@ -208,7 +208,7 @@ impl BufferHandle {
     }
 
     /// What reductions into the buffer use again.
-    pub(crate) fn spares(&self) -> &Arc<SpareBuffers> {
+    pub(crate) fn spares(&self) -> &Arc<SpareBuffers<Self>> {
         self.spares.get_or_init(Arc::default)
     }
 

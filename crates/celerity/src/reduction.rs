@@ -31,9 +31,9 @@ use crate::spares::{SpareBuffer, SpareBuffers, SpareLayout};
 #[derive(Debug)]
 pub(crate) struct Partials {
     /// Until it is put back.
-    buffer: Option<SpareBuffer>,
+    buffer: Option<SpareBuffer<BufferHandle>>,
     /// Where the buffer is put when the tasks that read it have been submitted, or are not wanted.
-    spares: Arc<SpareBuffers>,
+    spares: Arc<SpareBuffers<BufferHandle>>,
     tiling: Tiling,
     /// The kernel's index space, of whole tiles.
     space: IndexSpace,
@@ -135,7 +135,7 @@ impl Partials {
     /// A buffer for the partial results of `tiling`, of so many bytes each.
     pub(crate) fn new(
         frontend: &Arc<NodeFrontend>,
-        spares: &Arc<SpareBuffers>,
+        spares: &Arc<SpareBuffers<BufferHandle>>,
         (tiling, space): (Tiling, IndexSpace),
         name: &str,
         element: (u64, u64),
@@ -152,13 +152,14 @@ impl Partials {
             };
             BufferHandle::new(frontend, frontend.create_buffer(new, None))
         };
-        let buffer = Some(spares.take(layout).unwrap_or_else(|| SpareBuffer::new(make(), layout)));
+        let buffer =
+            Some(spares.take(layout).unwrap_or_else(|| SpareBuffer { handle: make(), layout }));
         Self { buffer, spares: spares.clone(), tiling, space, bytes: element.0 }
     }
 
     /// The buffer that they are in.
     fn buffer(&self) -> BufferId {
-        self.buffer.as_ref().expect("it is put back at the end").id()
+        self.buffer.as_ref().expect("it is put back at the end").handle.id()
     }
 
     /// How the kernel writes them.

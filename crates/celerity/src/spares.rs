@@ -4,19 +4,15 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use celerity_tdag::BufferId;
-
-use crate::buffer::BufferHandle;
-
-/// Buffers of partial results of one result, which earlier reductions have done with.
-#[derive(Debug, Default)]
-pub(crate) struct SpareBuffers(Mutex<VecDeque<SpareBuffer>>);
+/// Buffers of partial results of one result, which earlier reductions have done with; of each its handle.
+#[derive(Debug)]
+pub(crate) struct SpareBuffers<H>(Mutex<VecDeque<SpareBuffer<H>>>);
 
 /// A buffer that is in use, or waits for it.
 #[derive(Debug)]
-pub(crate) struct SpareBuffer {
-    handle: BufferHandle,
-    layout: SpareLayout,
+pub(crate) struct SpareBuffer<H> {
+    pub(crate) handle: H,
+    pub(crate) layout: SpareLayout,
 }
 
 /// What a buffer has room for.
@@ -44,20 +40,16 @@ impl SpareLayout {
     }
 }
 
-impl SpareBuffer {
-    pub(crate) fn new(handle: BufferHandle, layout: SpareLayout) -> Self {
-        Self { handle, layout }
-    }
-
-    pub(crate) fn id(&self) -> BufferId {
-        self.handle.id()
+impl<H> Default for SpareBuffers<H> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
 }
 
-impl SpareBuffers {
+impl<H> SpareBuffers<H> {
     /// The one that has waited for longest, if all but one are there: its last readers may not have run yet, and what is
     /// written into it has to wait for them.
-    pub(crate) fn take(&self, layout: SpareLayout) -> Option<SpareBuffer> {
+    pub(crate) fn take(&self, layout: SpareLayout) -> Option<SpareBuffer<H>> {
         let mut spares = self.lock();
         if spares.front()?.layout != layout {
             // The program does something else now.
@@ -69,14 +61,14 @@ impl SpareBuffers {
     }
 
     /// Keeps a buffer, or ends it if there are enough.
-    pub(crate) fn put(&self, spare: SpareBuffer) {
+    pub(crate) fn put(&self, spare: SpareBuffer<H>) {
         let mut spares = self.lock();
         if spares.len() < spare.layout.most() {
             spares.push_back(spare);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<SpareBuffer>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<SpareBuffer<H>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
