@@ -47,8 +47,8 @@ pub(crate) struct BufferState {
     many_versions: usize,
 }
 
-/// Fewer versions are none of anybody's business.
-const MANY_VERSIONS: usize = 64;
+/// Fewer versions cost less than to look for those that are outdated.
+const MANY_VERSIONS: usize = 256;
 
 /// The node's buffers by id.
 #[derive(Debug, Default)]

@@ -103,6 +103,12 @@ impl Launches {
         self.sites.first().map(|site| site.memory) != self.sites.last().map(|site| site.memory)
     }
 
+    /// Whether these are all of a task's items: no other node runs any of it.
+    pub(crate) fn are_all_of(&self, task: &Task) -> bool {
+        let items = self.sites.iter().map(|site| site.chunk.volume());
+        items.fold(0, u64::saturating_add) == task.work.extent().volume()
+    }
+
     /// Takes `region` away from what all launches touch through an access.
     pub(crate) fn deny(&mut self, slot: usize, region: &Region) {
         let columns = self.columns();
