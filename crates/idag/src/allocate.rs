@@ -93,7 +93,9 @@ fn merge(
         }
         if preserve(emitter, buffer, memory, (old, new), discarded) {
             let backings = buffer.backings_mut(memory);
-            backings[new].moves = backings[new].moves.max(backings[old].moves + 1);
+            let moves = backings[new].moves.max(backings[old].moves + 1);
+            backings[new].moves = moves;
+            buffer.most_moves = buffer.most_moves.max(moves);
         }
         if !keeps_the_rest(buffer, memory, old, extent) {
             emitter.free(&buffer.backings(memory)[old]);
@@ -180,6 +182,10 @@ const MOST_AHEAD: u64 = 256 << 20;
 /// that it grows to, within the buffer. So n steps move O(n) elements in all, not O(n²), up to half a gigabyte; a larger one
 /// moves each time that it has grown by a quarter of a gigabyte.
 fn ahead_of(extent: &Box3, buffer: &BufferState, memory: MemoryId) -> Option<Box3> {
+    // Of nearly all buffers nothing has.
+    if buffer.most_moves < MOVES_IN_STEPS {
+        return None;
+    }
     let backings = buffer.backings(memory);
     let outgrown = backings.holding_some_of(extent).into_iter().map(|position| &backings[position]);
     let moved = |old: &&Backing| !old.grows() && old.moves >= MOVES_IN_STEPS;

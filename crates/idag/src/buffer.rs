@@ -43,6 +43,8 @@ pub(crate) struct BufferState {
     /// Per memory: what the allocation that grows has given up, and still contains as it
     /// is now. Almost always none.
     left_behind: SmallVec<[(MemoryId, Region); 1]>,
+    /// How often what any of the allocations holds has moved, the most.
+    pub(crate) most_moves: u32,
     /// With more versions than so many, it is worth a look which of them are outdated.
     many_versions: usize,
 }
@@ -79,6 +81,7 @@ impl BufferState {
             memories: (0..memories).map(|_| Backings::default()).collect(),
             anticipated: Anticipation::default(),
             left_behind: SmallVec::new(),
+            most_moves: 0,
             many_versions: MANY_VERSIONS,
         }
     }
