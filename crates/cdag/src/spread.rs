@@ -56,13 +56,14 @@ impl Receivers {
     /// Whether who has received this has received `other`, too, as far as single lists tell.
     fn includes(&self, other: &Self) -> bool {
         let includes = |(has, part): (&Region, &Region)| has.contains(part);
-        self.is(other)
-            || self.members == other.members
-                && match (&self.parts, &other.parts) {
-                    (None, _) => true,
-                    (Some(_), None) => false,
-                    (Some(one), Some(other)) => one.iter().zip(&**other).all(includes),
+        self.members == other.members
+            && match (&self.parts, &other.parts) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(one), Some(other)) => {
+                    Arc::ptr_eq(one, other) || one.iter().zip(&**other).all(includes)
                 }
+            }
     }
 
     /// Takes in what the same members have received besides.
