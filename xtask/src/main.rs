@@ -154,7 +154,8 @@ enum Command {
     /// Draw a trace as a picture (SVG): a row per thread and lane, a colour per kind of work.
     Timeline(timeline::Options),
     /// Print what the schedules of well-known programs cost per step: a table for docs.
-    Quality,
+    #[command(disable_help_flag = true)]
+    Quality(Options),
     /// Make the figures of the papers anew: data, pictures, and tables for docs/figures.md.
     ///
     /// Measures for minutes, best on an idle machine. `--check` compares this machine with the committed data.
@@ -209,7 +210,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::GpuFigure(given) => testkit::run(&workspace, Program::GpuFigure, &given.options),
         Command::Roofline(given) => testkit::run(&workspace, Program::Roofline, &given.options),
         Command::Timeline(options) => timeline::run(&options),
-        Command::Quality => testkit::run(&workspace, Program::Quality, &[]),
+        Command::Quality(given) => testkit::run(&workspace, Program::Quality, &given.options),
         Command::Figures(options) => figures::run(&workspace, &options),
         Command::TaskBench(options) => task_bench::run(&workspace, &options),
     }

@@ -1,5 +1,5 @@
 //! The instruction generator: per command, a pipeline of passes
-//! `plan → allocate → receive → stage → broadcast → coherence → launch`, `send` for pushes, or
+//! `plan → allocate → receive → stage → broadcast → coherence → launch → overwritten`, `send` for pushes, or
 //! `collective`.
 
 use std::ops::Range;

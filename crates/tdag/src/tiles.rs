@@ -18,7 +18,7 @@
 //! let space = IndexSpace::new(1, Box3::from_range([1 << 20]));
 //! let tiling = Tiling::of(&space, 8);
 //! assert_eq!((tiling.tile(), tiling.tiles()), ([1024, 1, 1], 1024));
-//! // The first 700 tiles: five subtrees, as 700 has five bits that are set.
+//! // The first 700 tiles: six subtrees, as 700 has six bits that are set.
 //! let roots = tiling.roots(&Box3::from_range([700 * 1024]));
 //! assert_eq!(roots.iter().map(|root| root.tiles()).collect::<Vec<_>>(), [512, 128, 32, 16, 8, 4]);
 //! ```

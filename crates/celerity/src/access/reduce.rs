@@ -72,14 +72,14 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     /// Values are combined in an order that follows from the task's index space, its granularity
     /// and its split, and from nothing else: so that even a sum of floats is the same, bit by bit,
     /// on any number of nodes, devices and threads. The index space is computed in *tiles*, boxes of
-    /// some thousand items, and a binary tree over them says in which order their partial results
+    /// 32 to 1,024 items (more only in spaces of more than 2²⁴), and a binary tree over them says in which order their partial results
     /// are combined. A tile is computed by one device: with fewer tiles than devices, some have
     /// nothing to do. There are at least 64 tiles in an index space of 2,048 items and more, but for
     /// [what arrays take](#what-arrays-take), and at most 16,384.
     ///
     /// # In compiled kernels
     ///
-    /// A `#[kernel]` over items or groups reduces, too, on CPUs and GPUs, and to the same bits:
+    /// A `#[kernel]` over items, rows or groups reduces, too, on CPUs and GPUs, and to the same bits:
     ///
     /// ```
     /// use celerity::prelude::*;

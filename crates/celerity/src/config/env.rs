@@ -194,7 +194,7 @@ const OF_BUILDS: [&str; 3] =
 const FOREIGN: [(&str, &str); 4] = [
     ("CELERITY_BACKEND_DEVICE_SUBMISSION_THREADS", "; devices have threads of their own as needed"),
     ("CELERITY_FORCE_WG", "; a task says `.block(..)`, or is launched over an `nd_range`"),
-    ("CELERITY_GRAPH_PRINT_MAX_VERTS", "; CELERITY_PRINT_GRAPHS prints graphs of any size"),
+    ("CELERITY_GRAPH_PRINT_MAX_VERTS", "; CELERITY_PRINT_GRAPHS prints graphs of any size as text"),
     ("CELERITY_TRACY", "; CELERITY_TRACE=trace.json writes what viewers of traces show"),
 ];
 
