@@ -71,6 +71,15 @@ impl<V> BoxIndex<V> {
         self.len() == 0
     }
 
+    /// All boxes, in no order. O(n).
+    pub fn iter(&self) -> impl Iterator<Item = (&Box3, &V)> {
+        let (list, tree): (&[Entry<V>], _) = match &self.0 {
+            Form::List(list) => (list, None),
+            Form::Tree(tree) => (&[], Some(tree.iter())),
+        };
+        list.iter().chain(tree.into_iter().flatten()).map(|entry| (&entry.extent, &entry.value))
+    }
+
     /// Adds a box. One without elements has no place, and is not added. O(log n).
     #[inline]
     pub fn insert(&mut self, at: Box3, value: V) {
@@ -223,6 +232,10 @@ mod tests {
                 found.sort_unstable();
                 found
             };
+            assert_eq!(
+                sorted(&mut index.iter()),
+                sorted(&mut naive.iter().map(|(at, value)| (at, value)))
+            );
             let mut sharing =
                 naive.iter().filter(|(at, _)| at.intersects(&part)).map(|(at, value)| (at, value));
             assert_eq!(sorted(&mut index.sharing(&part)), sorted(&mut sharing));

@@ -42,6 +42,37 @@ proptest! {
         prop_assert_eq!(&both, &left.difference(&right));
     }
 
+    /// Rows of boxes with and without gaps, in order, as windows of items give them, but for one that may be missing or reach further.
+    #[test]
+    fn grids_in_order_match_bitmaps(
+        steps in proptest::array::uniform3(vec((0..3u64, 1..3u64), 1..4)),
+        odd in (0..30usize, 0..3usize, 0..3u64),
+    ) {
+        let intervals = steps.map(|steps| {
+            let mut end = 0;
+            let interval = |(gap, length)| {
+                let start = end + gap;
+                end = start + length;
+                start..end
+            };
+            steps.into_iter().map(interval).collect::<Vec<_>>()
+        });
+        let [slow, middle, fast] = &intervals;
+        let mut boxes = Vec::new();
+        for (z, y) in slow.iter().flat_map(|z| middle.iter().map(move |y| (z, y))) {
+            let row = fast.iter();
+            boxes.extend(row.map(|x| Box3::new([z.start, y.start, x.start], [z.end, y.end, x.end])));
+        }
+        let (nth, dim, further) = odd;
+        if let Some(item) = boxes.get_mut(nth) {
+            let mut max = item.max();
+            max[dim] = if further == 2 { item.min()[dim] } else { max[dim] + further };
+            *item = Box3::new(item.min(), max);
+        }
+        let space = Box3::from_range([13, 13, 13]);
+        check(&Region::from_boxes(boxes.iter().copied()), &Bitmap::from_boxes(space, &boxes))?;
+    }
+
     #[test]
     fn predicates_match_bitmaps((space, left, right) in operands()) {
         let (l, r) = (Bitmap::from_boxes(space, &left), Bitmap::from_boxes(space, &right));
