@@ -117,7 +117,8 @@ impl<I: GraphId> Readers<I> {
     /// Calls `each` for every reader of a part of `region`, and forgets those
     /// parts: whoever writes next waits for the writer instead. Readers come in no
     /// particular order, and may be named more than once. O(reads · boxes of the region) for a few of
-    /// one of them; of many of both, O((reads + boxes + pairs that share elements) · log boxes).
+    /// one of them; of many of both, what the difference of two regions takes for each reader of many parts, and
+    /// O((reads + boxes + pairs that share elements) · log boxes) for the others.
     pub fn overwrite(&mut self, region: &Region, mut each: impl FnMut(I)) {
         // What boxes leave of reads, later boxes are compared with.
         if region.boxes().len() > COMPARED_MAX && !self.reads.is_empty() {
@@ -128,25 +129,45 @@ impl<I: GraphId> Readers<I> {
         }
     }
 
-    /// Looks at each read once.
+    /// Looks at each read once: many of one reader together, as regions, and others one by one.
     fn overwrite_many(&mut self, region: &Region, each: &mut impl FnMut(I)) {
-        let by_place =
-            || -> BoxIndex<()> { region.boxes().iter().map(|part| (*part, ())).collect() };
-        let by_place = (self.reads.len() > COMPARED_MAX).then(by_place);
-        for read in std::mem::take(&mut self.reads) {
-            let over = match &by_place {
-                None => region.intersection_box(&read.part),
-                Some(by_place) => {
-                    Region::from_boxes(by_place.sharing(&read.part).map(|(part, ())| *part))
-                }
-            };
-            if over.is_empty() {
-                self.reads.push(read);
+        let reads = std::mem::take(&mut self.reads);
+        let by_place = OnceCell::new();
+        let by_reader = || reads.chunk_by(|a, b| a.id == b.id);
+        let few = by_reader().map(<[_]>::len).filter(|&len| len <= COMPARED_MAX);
+        let is_looked_up = few.sum::<usize>() > COMPARED_MAX;
+        for of_one in by_reader() {
+            if of_one.len() > COMPARED_MAX {
+                self.overwrite_reader(of_one, region, each);
                 continue;
             }
-            each(read.id);
-            self.add(read.id, &Region::from(read.part).difference(&over));
+            for read in of_one {
+                let over = match is_looked_up {
+                    false => region.intersection_box(&read.part),
+                    true => {
+                        let by_place = by_place.get_or_init(|| index_of(region));
+                        Region::from_boxes(by_place.sharing(&read.part).map(|(part, ())| *part))
+                    }
+                };
+                if over.is_empty() {
+                    self.reads.push(*read);
+                    continue;
+                }
+                each(read.id);
+                self.add(read.id, &Region::from(read.part).difference(&over));
+            }
         }
+    }
+
+    /// Leaves of the reads of one reader what is outside of `region`.
+    fn overwrite_reader(&mut self, reads: &[Read<I>], region: &Region, each: &mut impl FnMut(I)) {
+        let read = Region::from_boxes(reads.iter().map(|read| read.part));
+        let left = read.difference(region);
+        if left == read {
+            return self.reads.extend_from_slice(reads);
+        }
+        each(reads[0].id);
+        self.add(reads[0].id, &left);
     }
 
     #[inline]
@@ -205,6 +226,11 @@ impl<I: GraphId> Readers<I> {
         self.reads = merged.chain(newer.copied()).collect();
         self.most = COMPACT_ABOVE.max(2 * self.reads.len());
     }
+}
+
+/// The boxes of a region by place.
+fn index_of(region: &Region) -> BoxIndex<()> {
+    region.boxes().iter().map(|part| (*part, ())).collect()
 }
 
 #[cfg(test)]
