@@ -1,7 +1,57 @@
 //! Boxes that are joined where they meet. Owns how those that meet are found among many; refuses to know what they are.
 
+use std::cmp::Reverse;
+
 use celerity_regions::{Box3, BoxIndex};
 use smallvec::SmallVec;
+
+/// Joins things whose bounds `meet`, as [`BoxGroups`] do, where all of them are known: `join` gets two and makes the first one
+/// both. To meet, bounds must share a coordinate in every dimension. O(n log n) for each of a few rounds, where only few
+/// lie side by side along the dimension that separates them best.
+pub(crate) fn join_all<T>(
+    mut groups: Vec<(Box3, T)>,
+    meet: impl Fn(&Box3, &Box3) -> bool,
+    join: impl Fn(&mut (Box3, T), (Box3, T)),
+) -> Vec<(Box3, T)> {
+    loop {
+        let (before, dim) = (groups.len(), separating_dimension(&groups));
+        groups.sort_by_key(|(bounds, _)| (bounds.min()[dim], Reverse(bounds.max()[dim])));
+        // What lies wholly before the next one meets none of those to come in this round.
+        let (mut open, mut closed): (Vec<(Box3, T)>, _) = (Vec::new(), Vec::with_capacity(before));
+        for mut next in groups {
+            let mut at = 0;
+            while let Some((bounds, _)) = open.get(at) {
+                if bounds.max()[dim] < next.0.min()[dim] {
+                    closed.push(open.swap_remove(at));
+                } else if meet(bounds, &next.0) {
+                    let first = std::mem::replace(&mut next, open.swap_remove(at));
+                    join(&mut next, first);
+                    at = 0;
+                } else {
+                    at += 1;
+                }
+            }
+            open.push(next);
+        }
+        closed.append(&mut open);
+        // What has grown may meet others.
+        if closed.len() == before {
+            return closed;
+        }
+        groups = closed;
+    }
+}
+
+/// The dimension along which boxes lie farthest apart, as they are long.
+fn separating_dimension<T>(groups: &[(Box3, T)]) -> usize {
+    let all = groups.iter().fold(Box3::EMPTY, |all, (bounds, _)| all.bounding(bounds));
+    let length =
+        |dim: usize| groups.iter().map(|(bounds, _)| u128::from(bounds.range()[dim])).sum();
+    let apart = |dim: &usize| {
+        u128::from(all.range()[*dim]) * groups.len() as u128 * 16 / u128::max(length(*dim), 1)
+    };
+    (0..3).max_by_key(apart).unwrap_or(0)
+}
 
 /// Things with bounds, of which those are joined whose bounds meet, until none do.
 pub(crate) struct BoxGroups<T, M> {

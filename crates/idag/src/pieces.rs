@@ -4,12 +4,15 @@
 use celerity_regions::{Box3, Region};
 use smallvec::{SmallVec, smallvec};
 
-use crate::box_groups::BoxGroups;
+use crate::box_groups::{BoxGroups, join_all};
 
 pub(crate) type Pieces = SmallVec<[Region; 2]>;
 
 /// Boxes that lie in one piece each.
 pub(crate) type Boxes = SmallVec<[Box3; 3]>;
+
+/// From so many on, boxes are joined all at once: one by one, each would be compared with all others.
+const MANY: usize = if cfg!(any(miri, feature = "mutants")) { 3 } else { 32 };
 
 /// The parts of a region whose bounding boxes do not overlap or touch: each
 /// needs a contiguous allocation, since a sender's box may span it (instruction-graph preprint,
@@ -20,16 +23,23 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
         [_] => return smallvec![region.clone()],
         _ => {}
     }
-    let mut groups = BoxGroups::new(touches);
-    for &part in region.boxes() {
-        groups.add(part, vec![part], |group, mut other| {
-            // The few move to the many.
-            if other.len() > group.len() {
-                std::mem::swap(group, &mut other);
-            }
-            group.append(&mut other);
-        });
+    /// The few move to the many.
+    fn join(group: &mut Vec<Box3>, mut other: Vec<Box3>) {
+        if other.len() > group.len() {
+            std::mem::swap(group, &mut other);
+        }
+        group.append(&mut other);
     }
+    let boxes = region.boxes().iter().map(|part| (*part, vec![*part]));
+    if boxes.len() >= MANY {
+        let groups = join_all(boxes.collect(), touches, |(bounds, group), (others, other)| {
+            *bounds = bounds.bounding(&others);
+            join(group, other);
+        });
+        return groups.into_iter().map(|(_, parts)| Region::from_boxes(parts)).collect();
+    }
+    let mut groups = BoxGroups::new(touches);
+    boxes.for_each(|(part, group)| groups.add(part, group, join));
     groups.into_groups().map(|(_, parts)| Region::from_boxes(parts)).collect()
 }
 
@@ -72,17 +82,30 @@ pub(crate) fn compact_boxes(region: &Region) -> Boxes {
 /// joined where they overlap. What would be mostly empty is left out, such as
 /// the borders of a tile, which overlap in its corners.
 pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
-    let mut groups = BoxGroups::new(|a: &Box3, b: &Box3| a.intersects(b));
+    let mut pieces: SmallVec<[(Box3, u64); 4]> = SmallVec::new();
     for region in regions {
-        for_each_piece(region, |piece| {
-            let bounds = piece.bounding_box();
-            if !groups.hold(&bounds) {
-                groups.add(bounds, piece.volume(), |needed, other| *needed += other);
-            }
-        });
+        for_each_piece(region, |piece| pieces.push((piece.bounding_box(), piece.volume())));
     }
-    let compact = groups.into_groups().filter(|(bounds, needed)| is_compact(bounds, *needed));
-    compact.map(|(bounds, _)| bounds).collect()
+    let meet = |a: &Box3, b: &Box3| a.intersects(b);
+    let compact = |(bounds, needed)| is_compact(&bounds, needed).then_some(bounds);
+    if pieces.len() >= MANY {
+        let groups = join_all(pieces.into_vec(), meet, |(bounds, needed), (others, other)| {
+            match (bounds.contains(&others), others.contains(bounds)) {
+                (true, _) => {}
+                (_, true) => *needed = other,
+                _ => *needed += other,
+            }
+            *bounds = bounds.bounding(&others);
+        });
+        return groups.into_iter().filter_map(compact).collect();
+    }
+    let mut groups = BoxGroups::new(meet);
+    for (bounds, volume) in pieces {
+        if !groups.hold(&bounds) {
+            groups.add(bounds, volume, |needed, other| *needed += other);
+        }
+    }
+    groups.into_groups().filter_map(compact).collect()
 }
 
 /// Whether no more than half of a box is not needed.
@@ -201,6 +224,17 @@ mod tests {
         Box3::from_offset_range([min, 0], [len, 8]).into()
     }
 
+    /// Numbers that look random, the same each time.
+    fn numbers() -> impl FnMut(usize) -> usize {
+        let mut state = 3_u64;
+        move |end: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        }
+    }
+
     #[test]
     fn separate_rows_are_separate_pieces() {
         let region = rows(0, 1).union(&rows(5, 1));
@@ -218,22 +252,24 @@ mod tests {
 
     #[test]
     fn many_pieces_are_those_that_a_look_at_all_finds() {
-        const MANY: usize = BoxGroups::<(), fn(&Box3, &Box3) -> bool>::FEW;
-        let mut state = 3_u64;
-        let mut random = move |end: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % end
+        const MOST: usize = if cfg!(miri) { 40 } else { 6000 };
+        let mut random = numbers();
+        let sorted = |mut boxes: Vec<Box3>| {
+            boxes.sort_unstable_by_key(|part| part.corners());
+            boxes
         };
-        // So sparse that few meet, and so dense that most of what is joined meets others.
+        // So sparse that few meet, and so dense that most of what is joined meets others; one below the other, and beside it.
         let mut most = 0;
-        for across in [2, 9, 30] {
-            let side = 12 * MANY.isqrt() + across;
-            let part =
-                |_| Box3::from_offset_range([random(side), random(side)], [1, 1 + random(across)]);
-            let region = Region::from_boxes((0..MANY + MANY / 2).map(part).collect::<Vec<_>>());
-            let mut naive = Vec::new();
+        for (nth, across) in [2, 9, 30, 2, 30].into_iter().enumerate() {
+            let side = 12 * MOST.isqrt() + across;
+            let shape = |[x, y]: [usize; 2]| if nth < 3 { [x, y, 0] } else { [0, y, x] };
+            let part = |_| {
+                let (min, range) = ([random(side), random(side)], [1, 1 + random(across)]);
+                Box3::from_offset_range(shape(min), shape(range).map(|length| length.max(1)))
+            };
+            let region = Region::from_boxes((0..MOST).map(part).collect::<Vec<_>>());
+            assert!(region.boxes().len() >= MANY);
+            let mut naive: Vec<Box3> = Vec::new();
             for &part in region.boxes() {
                 let mut joined = part;
                 while let Some(at) = naive.iter().position(|other| touches(other, &joined)) {
@@ -242,16 +278,33 @@ mod tests {
                 naive.push(joined);
                 most = most.max(naive.len());
             }
+            let naive = sorted(naive);
             let pieces = contiguous_pieces(&region);
-            let mut found: Vec<Box3> = pieces.iter().map(Region::bounding_box).collect();
-            for boxes in [&mut found, &mut naive] {
-                boxes.sort_unstable_by_key(|part| part.corners());
-            }
-            assert_eq!(found, naive);
+            assert_eq!(sorted(pieces.iter().map(Region::bounding_box).collect()), naive);
             let whole = Region::from_boxes(pieces.iter().flat_map(Region::boxes).copied());
             assert_eq!(whole, region);
+            let mut groups = BoxGroups::new(touches);
+            region.boxes().iter().for_each(|part| groups.add(*part, (), |(), ()| {}));
+            assert_eq!(sorted(groups.into_groups().map(|(bounds, ())| bounds).collect()), naive);
         }
-        assert!(most > MANY, "{most}");
+        assert!(cfg!(miri) || most > BoxGroups::<(), fn(&Box3, &Box3) -> bool>::FEW, "{most}");
+    }
+
+    #[test]
+    fn what_many_pieces_leave_from_is_what_few_of_them_do() {
+        let (rows, all) = (|at: usize| rows(3 * at, 1 + at % 2), 2 * MANY);
+        let region = Region::from_boxes((0..all).flat_map(|at| rows(at).boxes().to_vec()));
+        let each: Vec<Box3> = (0..all).map(|at| rows(at).bounding_box()).collect();
+        let mut found = departure_boxes([&region, &region]).to_vec();
+        found.sort_unstable_by_key(|part| part.corners());
+        assert_eq!(found, each);
+        // Corners that are mostly empty, each with an element within its bounds.
+        let corner = |at: usize| {
+            let parts = [([0, 0], [1, 8]), ([0, 0], [8, 1]), ([5, 5], [1, 1])];
+            parts.map(|([y, x], range)| Box3::from_offset_range([20 * at + y, x], range))
+        };
+        let corners = Region::from_boxes((0..MANY).flat_map(corner));
+        assert!(departure_boxes([&corners]).is_empty());
     }
 
     #[test]

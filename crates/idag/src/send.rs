@@ -7,7 +7,7 @@
 //! to copy.
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_regions::{Box3, Region};
+use celerity_regions::{Box3, BoxIndex, Region};
 
 use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
@@ -105,8 +105,10 @@ fn pieces(buffer: &BufferState, links: &Links, part: &Box3) -> Boxes {
 fn departures(buffer: &BufferState, links: &Links, targets: &[(NodeId, Region)]) -> Boxes {
     let regions = || targets.iter().map(|(_, region)| region);
     let mut boxes = departure_boxes(regions());
+    // Found by place: there may be thousands of each.
+    let known: BoxIndex<()> = boxes.iter().map(|known| (*known, ())).collect();
     for part in regions().flat_map(Region::boxes) {
-        if !boxes.iter().any(|known| known.contains(part)) {
+        if !known.sharing(part).any(|(known, ())| known.contains(part)) {
             boxes.extend(buffer.anticipated.around_all_of(MemoryId::HOST, part));
         }
     }

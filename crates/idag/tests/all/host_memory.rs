@@ -4,10 +4,12 @@
 use celerity_idag::{
     AllocationId, DeviceMemory, Instruction, InstructionKind, Lookahead, MemoryId,
 };
-use celerity_tdag::BufferId;
+use celerity_regions::{Box3, Region};
+use celerity_tdag::AccessMode::{Read, Write};
+use celerity_tdag::{BufferId, IndexSpace};
 use celerity_testkit::check::{Configuration, check_idag, check_schedule};
 use celerity_testkit::corpus;
-use celerity_testkit::program::{Op, Program};
+use celerity_testkit::program::{MapperSpec, Op, Program, ProgramBuilder, TaskKind};
 use celerity_testkit::trace::InstructionTrace;
 
 fn in_host_memory(nodes: usize, devices: usize) -> Configuration {
@@ -141,5 +143,46 @@ fn the_corpus_keeps_all_contracts() {
                 assert!(verdict.is_ok(), "{name}: {}", verdict.unwrap_err());
             }
         }
+    }
+}
+
+/// Receives with what they bring, of a program that reads every eighth element on every node, so many of each other one.
+fn received_of_a_table(nodes: usize, pieces: usize) -> Vec<Region> {
+    let size = 8 * pieces * nodes;
+    let mut program = ProgramBuilder::default();
+    let [field, result] = [program.buffer([size]), program.buffer([nodes])];
+    let space = |items: usize| IndexSpace::new(1, Box3::from_range([items]));
+    let table = (0..size).step_by(8).map(|at| Box3::from_offset_range([at], [1])).collect();
+    program.kernel("fill", space(size), &[(field, Write, MapperSpec::OneToOne)]);
+    let accesses = [(field, Read, MapperSpec::Fixed(table)), (result, Write, MapperSpec::OneToOne)];
+    program.kernel("look", space(nodes), &accesses);
+    let mut program = program.finish();
+    program.ops.retain(|op| !matches!(op, Op::Task(task) if task.kind == TaskKind::Fence));
+    let configuration = in_host_memory(nodes, 2);
+    for check in [check_idag, check_schedule] {
+        let verdict = check(&program, &configuration);
+        assert!(verdict.is_ok(), "{nodes} nodes, {pieces}: {}", verdict.unwrap_err());
+    }
+    let received = |one: Instruction| match one.kind {
+        InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
+            Some(inbound.region)
+        }
+        _ => None,
+    };
+    instructions(&program, &configuration).into_iter().filter_map(received).collect()
+}
+
+/// A few pieces are received each by itself, so that who needs one does not wait for the others. What a table names
+/// comes at once, as far as it lies in one allocation: thousands of receives would take longer than what they bring.
+#[test]
+fn many_pieces_are_one_receive() {
+    for nodes in [2, 3] {
+        let few = received_of_a_table(nodes, 4);
+        assert_eq!(few.len(), nodes * (nodes - 1) * 4);
+        assert!(few.iter().all(|region| region.volume() == 1));
+        let many = received_of_a_table(nodes, 100);
+        assert!(many.len() <= nodes, "{many:?}");
+        let brought: u64 = many.iter().map(Region::volume).sum();
+        assert_eq!(brought, (nodes * (nodes - 1) * 100) as u64);
     }
 }
