@@ -32,12 +32,16 @@ use std::collections::VecDeque;
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot, Placement};
-use celerity_regions::{Box3, Region};
+use celerity_regions::{Box3, BoxIndex, Region};
 use celerity_tdag::TaskId;
 use smallvec::SmallVec;
 
 use crate::window::IdMap;
+use landings::{Landing, Landings};
+use outstanding::Outstanding;
 
+mod landings;
+mod outstanding;
 #[cfg(test)]
 mod tests;
 
@@ -148,31 +152,28 @@ pub enum ArbiterError {
 pub struct Arbiter {
     node: NodeId,
     transfers: IdMap<TransferId, Transfer>,
-    posted: IdMap<(NodeId, MessageId), (TransferId, Box3)>,
+    announced: IdMap<(NodeId, MessageId), Announced>,
     posts: VecDeque<PostReceive>,
     completed: VecDeque<InstructionId>,
     /// Transfers of earlier consumers are over.
     closed_before: TaskId,
 }
 
-#[derive(Debug, Default)]
-struct Transfer {
-    landings: SmallVec<[Landing; 1]>,
-    awaits: SmallVec<[(InstructionId, Region); 2]>,
-    /// Pilots that have found no receive yet.
-    waiting: SmallVec<[(NodeId, Pilot); 2]>,
+/// What is known of a message that has been announced and has not arrived.
+#[derive(Clone, Copy, Debug)]
+enum Announced {
+    /// There is no receive for it yet.
+    Early,
+    /// Its receive has been posted.
+    Posted(TransferId, Box3),
 }
 
-/// A receive or split receive that has begun.
-#[derive(Debug)]
-struct Landing {
-    /// The receive to complete; `None` if it is split.
-    receive: Option<InstructionId>,
-    inbound: Inbound,
-    /// What no pilot has announced yet.
-    unannounced: Region,
-    /// What has not arrived yet.
-    missing: Region,
+#[derive(Debug, Default)]
+struct Transfer {
+    landings: Landings,
+    awaits: SmallVec<[(InstructionId, Outstanding); 2]>,
+    /// Pilots that have found no receive yet.
+    waiting: BoxIndex<(NodeId, Pilot)>,
 }
 
 impl Arbiter {
@@ -182,7 +183,7 @@ impl Arbiter {
         Self {
             node,
             transfers: IdMap::default(),
-            posted: IdMap::default(),
+            announced: IdMap::default(),
             posts: VecDeque::new(),
             completed: VecDeque::new(),
             closed_before: TaskId::from_index(0),
@@ -242,7 +243,7 @@ impl Arbiter {
         if missing.is_empty() {
             self.completed.push_back(instruction);
         } else {
-            open.awaits.push((instruction, missing));
+            open.awaits.push((instruction, Outstanding::of(&missing)));
         }
         Ok(())
     }
@@ -262,19 +263,13 @@ impl Arbiter {
         if transfer.consumer < self.closed_before {
             return Err(ArbiterError::Unexpected { from, transfer, elements });
         }
-        let open = self.transfers.entry(transfer).or_default();
-        let reused =
-            open.waiting.iter().any(|(peer, known)| (*peer, known.message) == (from, message));
-        if reused || self.posted.contains_key(&(from, message)) {
+        if self.announced.contains_key(&(from, message)) {
             return Err(ArbiterError::Duplicate { from, transfer, elements, message });
         }
-        let position = open
-            .landings
-            .iter()
-            .position(|landing| landing.inbound.region.intersects_box(&elements));
-        match position {
+        let open = self.transfers.entry(transfer).or_default();
+        match open.landings.of(&elements) {
             Some(position) => {
-                let post = open.landings[position].announce(from, &pilot)?;
+                let post = open.landings.at(position).announce(from, &pilot)?;
                 self.post(post);
             }
             None if elements.is_empty() => {
@@ -283,7 +278,10 @@ impl Arbiter {
             }
             #[cfg(feature = "mutants")]
             None if celerity_mutants::Mutant::EarlyPilotDropped.is_active() => {}
-            None => open.waiting.push((from, pilot)),
+            None => {
+                self.announced.insert((from, message), Announced::Early);
+                open.waiting.insert(elements, (from, pilot));
+            }
         }
         Ok(())
     }
@@ -293,13 +291,13 @@ impl Arbiter {
     /// # Errors
     /// If the payload was not posted.
     pub fn arrived(&mut self, from: NodeId, message: MessageId) -> Result<(), ArbiterError> {
-        let (transfer, elements) = self
-            .posted
-            .remove(&(from, message))
-            .ok_or(ArbiterError::UnknownPayload { from, message })?;
+        let Some(&Announced::Posted(transfer, elements)) = self.announced.get(&(from, message))
+        else {
+            return Err(ArbiterError::UnknownPayload { from, message });
+        };
+        self.announced.remove(&(from, message));
         let open = self.transfers.get_mut(&transfer).expect("posted payloads keep transfers open");
-        let arrived = Region::from(elements);
-        open.land(&arrived, &mut self.completed);
+        open.land(&elements, &mut self.completed);
         if open.is_over() {
             self.transfers.remove(&transfer);
         }
@@ -324,7 +322,7 @@ impl Arbiter {
     pub fn close_before(&mut self, task: TaskId) -> Result<(), ArbiterError> {
         self.closed_before = task;
         let left_over = |(id, open): (&TransferId, &Transfer)| {
-            open.waiting.first().filter(|_| id.consumer < task).copied()
+            open.waiting.iter().next().filter(|_| id.consumer < task).map(|(_, early)| *early)
         };
         if let Some((from, pilot)) = self.transfers.iter().find_map(left_over) {
             let Pilot { transfer, elements, .. } = pilot;
@@ -340,7 +338,7 @@ impl Arbiter {
     /// Whether something can still arrive in `allocation`.
     #[must_use]
     pub fn expects_into(&self, allocation: AllocationId) -> bool {
-        let landings = self.transfers.values().flat_map(|open| &open.landings);
+        let landings = self.transfers.values().flat_map(|open| open.landings.iter());
         landings
             .filter(|landing| landing.inbound.target.allocation == allocation)
             .any(|landing| !landing.missing.is_empty())
@@ -350,7 +348,7 @@ impl Arbiter {
     /// which are few.
     #[must_use]
     pub fn expects_pilots(&self) -> bool {
-        let mut landings = self.transfers.values().flat_map(|open| &open.landings);
+        let mut landings = self.transfers.values().flat_map(|open| open.landings.iter());
         landings.any(|landing| !landing.unannounced.is_empty())
     }
 
@@ -366,10 +364,10 @@ impl Arbiter {
     #[must_use]
     pub fn announced_by(&self, instruction: InstructionId) -> Vec<NodeId> {
         let Some((transfer, missing)) = self.open_part(instruction) else { return Vec::new() };
-        let on_its_way = self
-            .posted
-            .iter()
-            .filter(|(_, (of, elements))| *of == transfer && missing.intersects_box(elements));
+        let on_its_way = self.announced.iter().filter(|(_, announced)| match announced {
+            Announced::Posted(of, elements) => *of == transfer && missing.intersects_box(elements),
+            Announced::Early => false,
+        });
         let mut nodes: Vec<_> = on_its_way.map(|((from, _), _)| *from).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -380,11 +378,11 @@ impl Arbiter {
         let receive = |open: &Transfer| {
             let mut landings = open.landings.iter();
             let landing = landings.find(|landing| landing.receive == Some(instruction))?;
-            Some(landing.missing.clone())
+            Some(landing.missing.to_region())
         };
         let awaited = |open: &Transfer| {
             let (_, missing) = open.awaits.iter().find(|(waiting, _)| *waiting == instruction)?;
-            Some(missing.clone())
+            Some(missing.to_region())
         };
         self.transfers.iter().find_map(|(transfer, open)| {
             let missing = receive(open).or_else(|| awaited(open))?;
@@ -400,22 +398,19 @@ impl Arbiter {
     ) -> Result<(), ArbiterError> {
         let transfer = inbound.transfer;
         let open = self.transfers.entry(transfer).or_default();
-        let clash = |landing: &Landing| landing.inbound.region.intersects(&inbound.region);
-        if open.landings.iter().any(clash) {
+        if open.landings.expect_some_of(&inbound.region) {
             let region = Box::new(inbound.region.clone());
             return Err(ArbiterError::InconsistentReceives { instruction, transfer, region });
         }
         let mut landing = Landing {
             receive,
             inbound: inbound.clone(),
-            unannounced: inbound.region.clone(),
-            missing: inbound.region.clone(),
+            unannounced: Outstanding::of(&inbound.region),
+            missing: Outstanding::of(&inbound.region),
         };
-        let (mine, others) = std::mem::take(&mut open.waiting)
-            .into_iter()
-            .partition(|(_, pilot)| inbound.region.intersects_box(&pilot.elements));
-        open.waiting = others;
-        let mine: SmallVec<[(NodeId, Pilot); 2]> = mine;
+        let parts = inbound.region.boxes().iter();
+        let mine: SmallVec<[(NodeId, Pilot); 2]> =
+            parts.flat_map(|part| take_sharing(&mut open.waiting, part)).collect();
         let posts: Result<SmallVec<[PostReceive; 2]>, _> =
             mine.iter().map(|(from, pilot)| landing.announce(*from, pilot)).collect();
         open.landings.push(landing);
@@ -435,50 +430,24 @@ impl Arbiter {
     }
 
     fn post(&mut self, post: PostReceive) {
-        self.posted.insert((post.from, post.message), (post.transfer, post.elements));
+        let posted = Announced::Posted(post.transfer, post.elements);
+        self.announced.insert((post.from, post.message), posted);
         self.posts.push_back(post);
-    }
-}
-
-impl Landing {
-    fn announce(&mut self, from: NodeId, pilot: &Pilot) -> Result<PostReceive, ArbiterError> {
-        let Pilot { message, transfer, elements, .. } = *pilot;
-        if !self.inbound.region.contains_box(&elements) {
-            let expected = Box::new(self.inbound.region.clone());
-            return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
-        }
-        if !self.unannounced.contains_box(&elements) {
-            return Err(ArbiterError::Duplicate { from, transfer, elements, message });
-        }
-        self.unannounced = self.unannounced.difference_box(&elements);
-        let Inbound { target, elem_size, .. } = self.inbound;
-        Ok(PostReceive { from, message, transfer, elements, target, elem_size })
     }
 }
 
 impl Transfer {
     /// Counts `arrived` in, and appends what that completes.
-    fn land(&mut self, arrived: &Region, completed: &mut VecDeque<InstructionId>) {
-        self.landings.retain(|landing| {
-            landing.missing.subtract(arrived);
-            match landing.receive {
-                Some(receive) if landing.missing.is_empty() => {
-                    completed.push_back(receive);
-                    false
-                }
-                // A split receive stays until its transfer is closed: awaits
-                // may begin after all has arrived.
-                _ => true,
-            }
-        });
+    fn land(&mut self, arrived: &Box3, completed: &mut VecDeque<InstructionId>) {
+        self.landings.land(arrived, |receive| completed.push_back(receive));
         self.awaits.retain(|(instruction, missing)| {
             #[cfg(feature = "mutants")]
             if celerity_mutants::Mutant::AwaitEndsWithFirstMessage.is_active()
-                && missing.intersects(arrived)
+                && missing.intersects_box(arrived)
             {
-                *missing = Region::empty();
+                *missing = Outstanding::default();
             }
-            missing.subtract(arrived);
+            missing.take(arrived);
             if missing.is_empty() {
                 completed.push_back(*instruction);
             }
@@ -489,4 +458,17 @@ impl Transfer {
     fn is_over(&self) -> bool {
         self.landings.is_empty() && self.awaits.is_empty() && self.waiting.is_empty()
     }
+}
+
+/// Takes out the pilots of what shares an element with `part`.
+fn take_sharing(
+    waiting: &mut BoxIndex<(NodeId, Pilot)>,
+    part: &Box3,
+) -> SmallVec<[(NodeId, Pilot); 2]> {
+    let mine: SmallVec<[(NodeId, Pilot); 2]> =
+        waiting.sharing(part).map(|(_, early)| *early).collect();
+    for early in &mine {
+        waiting.remove(&early.1.elements, early);
+    }
+    mine
 }

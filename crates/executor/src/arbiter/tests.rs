@@ -224,7 +224,7 @@ fn check(case: &Case) {
         assert_eq!(twin.completed, twin.expected());
     }
     assert_eq!(arbiter.close_before(TRANSFER.consumer.next()), Ok(()));
-    assert!(arbiter.transfers.is_empty() && arbiter.posted.is_empty());
+    assert!(arbiter.transfers.is_empty() && arbiter.announced.is_empty());
 }
 
 proptest! {

@@ -1,0 +1,129 @@
+//! The receives of one transfer. Owns how the one is found that a message is for, where each of thousands of elements has an allocation
+//! of its own; refuses to know of other transfers.
+
+use celerity_cdag::NodeId;
+use celerity_idag::{Inbound, InstructionId, Pilot};
+use celerity_regions::{Box3, BoxIndex, Region};
+use smallvec::SmallVec;
+
+use super::outstanding::Outstanding;
+use super::{ArbiterError, PostReceive};
+
+/// A receive or split receive that has begun.
+#[derive(Debug)]
+pub(super) struct Landing {
+    /// The receive to complete; `None` if it is split.
+    pub(super) receive: Option<InstructionId>,
+    pub(super) inbound: Inbound,
+    /// What no pilot has announced yet.
+    pub(super) unannounced: Outstanding,
+    /// What has not arrived yet.
+    pub(super) missing: Outstanding,
+}
+
+/// Receives of different elements.
+#[derive(Debug, Default)]
+pub(super) struct Landings {
+    all: SmallVec<[Landing; 1]>,
+    /// Positions by bounds, once there are [`MANY`].
+    by_place: Option<Box<BoxIndex<usize>>>,
+}
+
+/// From so many on, receives are looked for by place. In tests, few, as those have.
+const MANY: usize = if cfg!(any(test, miri, feature = "mutants")) { 2 } else { 32 };
+
+impl Landings {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Landing> {
+        self.all.iter()
+    }
+
+    pub(super) fn at(&mut self, position: usize) -> &mut Landing {
+        &mut self.all[position]
+    }
+
+    /// Adds one, of elements that no other is for.
+    pub(super) fn push(&mut self, landing: Landing) {
+        let (bounds, position) = (landing.inbound.region.bounding_box(), self.all.len());
+        self.all.push(landing);
+        match &mut self.by_place {
+            Some(by_place) => by_place.insert(bounds, position),
+            None if self.all.len() < MANY => {}
+            None => {
+                let bounds = self.all.iter().map(|one| one.inbound.region.bounding_box());
+                self.by_place = Some(Box::new(bounds.zip(0..).collect()));
+            }
+        }
+    }
+
+    /// The position of the one that `elements` are for: if they have come before, one that has had them.
+    pub(super) fn of(&self, elements: &Box3) -> Option<usize> {
+        let expects = |&at: &usize| self.all[at].unannounced.intersects_box(elements);
+        let is_for = |&at: &usize| self.all[at].inbound.region.intersects_box(elements);
+        let near = self.near(elements);
+        near.iter().copied().find(expects).or_else(|| near.iter().copied().find(is_for))
+    }
+
+    /// Whether some of `region` is expected already.
+    pub(super) fn expect_some_of(&self, region: &Region) -> bool {
+        let near = self.near(&region.bounding_box());
+        near.iter().any(|&at| self.all[at].inbound.region.intersects(region))
+    }
+
+    /// Counts `arrived` in. `complete` gets the receives that have all, which are forgotten. A split receive stays until its transfer is closed:
+    /// awaits may begin after all has arrived.
+    pub(super) fn land(&mut self, arrived: &Box3, mut complete: impl FnMut(InstructionId)) {
+        // From the last one on, as the last one takes the place of what is removed.
+        for at in self.near(arrived).into_iter().rev() {
+            let landing = &mut self.all[at];
+            landing.missing.take(arrived);
+            if let Some(receive) = landing.receive.filter(|_| landing.missing.is_empty()) {
+                complete(receive);
+                self.remove(at);
+            }
+        }
+    }
+
+    /// The positions of those that some of `part` may be for, ascending.
+    fn near(&self, part: &Box3) -> SmallVec<[usize; 4]> {
+        let Some(by_place) = &self.by_place else { return (0..self.all.len()).collect() };
+        let mut near: SmallVec<[usize; 4]> = by_place.sharing(part).map(|(_, at)| *at).collect();
+        near.sort_unstable();
+        near
+    }
+
+    fn remove(&mut self, at: usize) {
+        let removed = self.all.swap_remove(at);
+        let Some(by_place) = &mut self.by_place else { return };
+        by_place.remove(&removed.inbound.region.bounding_box(), &at);
+        if let Some(moved) = self.all.get(at) {
+            let bounds = moved.inbound.region.bounding_box();
+            by_place.remove(&bounds, &self.all.len());
+            by_place.insert(bounds, at);
+        }
+    }
+}
+
+impl Landing {
+    /// Takes notice of a pilot: what it announces, and nothing else of it, is expected here.
+    pub(super) fn announce(
+        &mut self,
+        from: NodeId,
+        pilot: &Pilot,
+    ) -> Result<PostReceive, ArbiterError> {
+        let Pilot { message, transfer, elements, .. } = *pilot;
+        if !self.unannounced.contains_box(&elements) {
+            if self.inbound.region.contains_box(&elements) {
+                return Err(ArbiterError::Duplicate { from, transfer, elements, message });
+            }
+            let expected = Box::new(self.inbound.region.clone());
+            return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
+        }
+        self.unannounced.take(&elements);
+        let Inbound { target, elem_size, .. } = self.inbound;
+        Ok(PostReceive { from, message, transfer, elements, target, elem_size })
+    }
+}
