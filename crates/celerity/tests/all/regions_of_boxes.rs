@@ -285,6 +285,41 @@ fn halos_apart_from_each_other_are_exchanged_in_each_step() {
     }
 }
 
+/// Hundreds of elements far apart, as a table says: each chunk reads some of everybody's.
+#[test]
+fn what_a_table_names_is_exchanged_in_each_step() {
+    for range in [[24, 40], [31, 17], [1, 700], [3, 2]] {
+        // One step of a walk that comes everywhere, or nearly so.
+        let place = move |[y, x]: [usize; 2]| {
+            let at = 7 * slot([y, x], range) + 3;
+            [at / range[1] % range[0], at % range[1]]
+        };
+        let found = everywhere(clusters(CLUSTERS), |queue| {
+            let mut old = queue.buffer_from(range, values(range[0] * range[1]))?;
+            let mut new = queue.buffer::<i64, 2>(range);
+            for _ in 0..3 {
+                let table = region_mapper("table", move |chunk: Chunk<2>, _: [usize; 2]| {
+                    let items = all_of(chunk.range).into_iter();
+                    let items = items.map(move |[y, x]| [chunk.offset[0] + y, chunk.offset[1] + x]);
+                    items.map(move |item| Subrange::new(place(item), [1, 1]))
+                });
+                let accesses = (new.write(one_to_one()), old.read(table));
+                queue.task("walk").parallel_for(range, accesses, move |item, (out, old)| {
+                    *out = 1 + old[place(item.id())];
+                })?;
+                std::mem::swap(&mut old, &mut new);
+            }
+            contents(queue, &old)
+        });
+        let mut expected = values(range[0] * range[1]);
+        for _ in 0..3 {
+            let from = |index| 1 + expected[slot(place(index), range)];
+            expected = indices(range).map(from).collect();
+        }
+        assert_eq!(found, expected, "{range:?}");
+    }
+}
+
 #[test]
 fn nothing_at_all_is_a_region_too() {
     let found = everywhere(clusters(CLUSTERS), |queue| {
