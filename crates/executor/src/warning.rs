@@ -116,7 +116,7 @@ impl fmt::Display for Lingering {
 }
 
 impl fmt::Display for Blocked {
-    /// `N0 has been in a range mapper of T3 "step" at src/main.rs:40 for 30.0s; meanwhile ...`.
+    /// `N0 has been in a range mapper of T3 "step" at src/main.rs:40, or with the boxes that one names, for 30.0s; meanwhile ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node, inside, lasting, consequence, interrupted } = self;
         if let Some(signal) = interrupted {

@@ -12,7 +12,7 @@ pub(crate) type Pieces = SmallVec<[Region; 2]>;
 pub(crate) type Boxes = SmallVec<[Box3; 3]>;
 
 /// From so many on, boxes are joined all at once: one by one, each would be compared with all others.
-const MANY: usize = if cfg!(any(miri, feature = "mutants")) { 3 } else { 32 };
+pub(crate) const MANY: usize = if cfg!(any(miri, feature = "mutants")) { 3 } else { 32 };
 
 /// The parts of a region whose bounding boxes do not overlap or touch: each
 /// needs a contiguous allocation, since a sender's box may span it (instruction-graph preprint,
@@ -82,12 +82,20 @@ pub(crate) fn compact_boxes(region: &Region) -> Boxes {
 /// joined where they overlap. What would be mostly empty is left out, such as
 /// the borders of a tile, which overlap in its corners.
 pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
+    let compact = |(bounds, needed)| is_compact(&bounds, needed).then_some(bounds);
     let mut pieces: SmallVec<[(Box3, u64); 4]> = SmallVec::new();
+    let mut last = None;
     for region in regions {
-        for_each_piece(region, |piece| pieces.push((piece.bounding_box(), piece.volume())));
+        // What an all-gather sends is the same for all.
+        if last != Some(region) {
+            for_each_piece(region, |piece| pieces.push((piece.bounding_box(), piece.volume())));
+            last = Some(region);
+        }
+    }
+    if let [single] = *pieces {
+        return compact(single).into_iter().collect();
     }
     let meet = |a: &Box3, b: &Box3| a.intersects(b);
-    let compact = |(bounds, needed)| is_compact(&bounds, needed).then_some(bounds);
     if pieces.len() >= MANY {
         let groups = join_all(pieces.into_vec(), meet, |(bounds, needed), (others, other)| {
             match (bounds.contains(&others), others.contains(bounds)) {

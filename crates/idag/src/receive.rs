@@ -4,7 +4,6 @@
 //! the host to devices has parts, too: while one is copied there, the next one arrives.
 
 use celerity_regions::Region;
-use smallvec::SmallVec;
 
 use crate::buffer::{AnnouncedData, BufferState};
 use crate::emitter::Emitter;
@@ -22,50 +21,60 @@ pub(crate) fn receive<'a>(
     arrival: impl Fn(&BufferState, &Region) -> MemoryId,
     onwards: Option<&Links>,
 ) {
+    let place = |buffer: &BufferState, piece: &Region| {
+        let (memory, bounds) = (arrival(buffer, piece), piece.bounding_box());
+        let at = buffer.backing_of(memory, &bounds);
+        (memory, at.unwrap_or_else(|| unreachable!("{bounds} has been allocated")))
+    };
     for AnnouncedData { transfer, region } in std::mem::take(&mut buffer.awaited) {
-        for (memory, at, piece) in landings(buffer, &region, &arrival) {
+        let mut receive_at = |buffer: &mut BufferState, (memory, at), piece: Region, is_cut| {
             #[cfg(feature = "mutants")]
             let piece = celerity_mutants::Mutant::FirstBoxReceived
                 .alter(piece, |piece| piece.boxes()[0].into());
             let (elem_size, target) = (buffer.elem_size, buffer.backings(memory)[at].placement);
-            let parts = consumer_split(&piece, consumers.clone());
+            let parts = match is_cut {
+                true => consumer_split(&piece, consumers.clone()),
+                false => Pieces::from_iter([piece.clone()]),
+            };
             let parts = match onwards.filter(|_| memory == MemoryId::HOST) {
                 Some(links) => parts.iter().flat_map(|part| cut(buffer, links, part)).collect(),
                 None => parts,
             };
             let inbound = Inbound { transfer, target, region: piece, elem_size };
             receive_piece(emitter, buffer, at, inbound, &parts);
+        };
+        let pieces = contiguous_pieces(&region);
+        if pieces.len() <= MOST_APART {
+            for piece in pieces {
+                receive_at(buffer, place(buffer, &piece), piece, true);
+            }
+            continue;
+        }
+        let joined = by_allocation(pieces, |piece| place(buffer, piece));
+        // Of thousands that lie apart, none is worth a look at what each consumer reads.
+        let are_cut = joined.len() <= MOST_APART;
+        for (at, piece) in joined {
+            receive_at(buffer, at, piece, are_cut);
         }
     }
 }
 
-/// So many pieces of a region are received each by itself: who needs one does not wait for the others.
+/// So many pieces of a region are received each by itself: who needs one does not wait for the others. Of more, as where tables
+/// say what is read, all that lies in one allocation comes at once.
 const MOST_APART: usize = if cfg!(feature = "mutants") { 4 } else { 16 };
 
-/// What is received at once: memories, positions of allocations there, and what arrives in them. Of more than [`MOST_APART`] pieces, as where
-/// tables say what is read, all that lies in the same allocation.
-fn landings(
-    buffer: &BufferState,
-    region: &Region,
-    arrival: &impl Fn(&BufferState, &Region) -> MemoryId,
-) -> SmallVec<[(MemoryId, usize, Region); 2]> {
-    let place = |piece: Region| {
-        let (memory, bounds) = (arrival(buffer, &piece), piece.bounding_box());
-        let at = buffer.backing_of(memory, &bounds);
-        (memory, at.unwrap_or_else(|| unreachable!("{bounds} has been allocated")), piece)
-    };
-    let mut pieces: SmallVec<_> = contiguous_pieces(region).into_iter().map(place).collect();
-    if pieces.len() <= MOST_APART {
-        return pieces;
-    }
-    pieces.sort_by_key(|(memory, at, _)| (*memory, *at));
-    let same =
-        |a: &(MemoryId, usize, Region), b: &(MemoryId, usize, Region)| (a.0, a.1) == (b.0, b.1);
-    let joined = pieces.chunk_by(same).map(|pieces| {
-        let boxes = pieces.iter().flat_map(|(.., piece)| piece.boxes());
-        (pieces[0].0, pieces[0].1, Region::from_boxes(boxes.copied()))
+/// A memory, and the position of an allocation there.
+type Place = (MemoryId, usize);
+
+/// What of some pieces arrives in each allocation.
+fn by_allocation(pieces: Pieces, place: impl Fn(&Region) -> Place) -> Vec<(Place, Region)> {
+    let mut placed: Vec<_> = pieces.into_iter().map(|piece| (place(&piece), piece)).collect();
+    placed.sort_by_key(|(at, _)| *at);
+    let together = placed.chunk_by(|(a, _), (b, _)| a == b).map(|pieces| {
+        let boxes = pieces.iter().flat_map(|(_, piece)| piece.boxes());
+        (pieces[0].0, Region::from_boxes(boxes.copied()))
     });
-    joined.collect()
+    together.collect()
 }
 
 /// The parts of a region that are copied to devices as soon as they have arrived.

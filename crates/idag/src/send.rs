@@ -18,7 +18,7 @@ use crate::gather::pack;
 use crate::growth::Reservations;
 use crate::instruction::{InstructionId, MemoryId};
 use crate::links::Links;
-use crate::pieces::{Boxes, Parts, departure_boxes, join};
+use crate::pieces::{Boxes, MANY, Parts, departure_boxes, join};
 use crate::version::{MemorySet, Version};
 use crate::wires::DeviceWires;
 
@@ -105,10 +105,15 @@ fn pieces(buffer: &BufferState, links: &Links, part: &Box3) -> Boxes {
 fn departures(buffer: &BufferState, links: &Links, targets: &[(NodeId, Region)]) -> Boxes {
     let regions = || targets.iter().map(|(_, region)| region);
     let mut boxes = departure_boxes(regions());
-    // Found by place: there may be thousands of each.
-    let known: BoxIndex<()> = boxes.iter().map(|known| (*known, ())).collect();
+    // Of many, those around a part are found by place.
+    let index = || -> BoxIndex<()> { boxes.iter().map(|known| (*known, ())).collect() };
+    let by_place = (boxes.len() >= MANY).then(index);
     for part in regions().flat_map(Region::boxes) {
-        if !known.sharing(part).any(|(known, ())| known.contains(part)) {
+        let departs = match &by_place {
+            None => boxes.iter().any(|known| known.contains(part)),
+            Some(by_place) => by_place.sharing(part).any(|(known, ())| known.contains(part)),
+        };
+        if !departs {
             boxes.extend(buffer.anticipated.around_all_of(MemoryId::HOST, part));
         }
     }

@@ -290,7 +290,9 @@ impl Sight {
             frontend.map_or_else(|| task.to_string(), |(frontend, _)| frontend.describe(task))
         };
         let inside = match call {
-            Some((_, UserCall::Mapper(task))) => format!("a range mapper of {}", name(task)),
+            Some((_, UserCall::Mapper(task))) => {
+                format!("a range mapper of {}, or with the boxes that one names,", name(task))
+            }
             Some((_, UserCall::Kernel(task))) => {
                 format!("the kernel of {}, which it runs itself", name(task))
             }
@@ -355,8 +357,8 @@ mod tests {
         pulse.beat(at(10));
         calls[2].during(UserCall::Mapper(TaskId::from_index(7)), || {
             assert_eq!(said(&mut lookout, at(30), false), (vec![], at(40)));
-            let expected = "N1 has been in a range mapper of T7 for 30.0s; meanwhile N0 to N2 \
-                            schedule nothing, and get no messages";
+            let expected = "N1 has been in a range mapper of T7, or with the boxes that one names, for \
+                            30.0s; meanwhile N0 to N2 schedule nothing, and get no messages";
             assert_eq!(said(&mut lookout, at(40), false), (vec![expected.to_owned()], at(70)));
             assert_eq!(said(&mut lookout, at(69), false), (vec![], at(70)));
             assert_eq!(said(&mut lookout, at(70), false).0.len(), 1);
