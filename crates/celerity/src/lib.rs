@@ -10,6 +10,26 @@ pub mod values_page {}
 #[doc = include_str!("../../../docs/collectives.md")]
 pub mod collectives_page {}
 
+/// The page of the documentation that tells of what is handed out, for its examples to be run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/captures.md")]
+pub mod captures_page {}
+
+/// The page of the documentation that tells of host objects, for its examples to be run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/host-objects.md")]
+pub mod host_objects_page {}
+
+/// The page of the documentation that tells of host tasks, for its examples to be run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/host-tasks.md")]
+pub mod host_tasks_page {}
+
+/// The page of the documentation that tells of reductions, for its examples to be run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/reductions.md")]
+pub mod reductions_page {}
+
 mod access;
 #[cfg(feature = "ndarray")]
 mod arrays;
