@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use celerity_regions::{Box3, BoxIndex};
+use celerity_regions::{Box3, BoxIndex, PositionIndex};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
@@ -12,8 +12,7 @@ use crate::backing::Backing;
 #[derive(Debug, Default)]
 pub(crate) struct Backings {
     all: SmallVec<[Backing; 1]>,
-    /// Positions by extents, once there are more than [`FEW`].
-    by_place: Option<Box<BoxIndex<usize>>>,
+    by_place: PositionIndex<FEW>,
 }
 
 /// Positions of allocations, ascending.
@@ -36,50 +35,31 @@ impl Backings {
 
     /// Adds an allocation; returns its position.
     pub(crate) fn add(&mut self, backing: Backing) -> usize {
-        let position = self.all.len();
-        let extent = backing.placement.extent;
         self.all.push(backing);
-        match &mut self.by_place {
-            Some(index) => index.insert(extent, position),
-            None => self.index_many(),
-        }
-        position
+        self.by_place.pushed(&self.all, extent_of);
+        self.all.len() - 1
     }
 
     /// Forgets the allocations at `positions`, ascending. Others change places.
     pub(crate) fn remove(&mut self, positions: &[usize]) {
         // Of many, it is less to begin anew.
-        if positions.len() > self.all.len() / MOST_REMOVED {
-            self.by_place = None;
+        let begins_anew = positions.len() > self.all.len() / MOST_REMOVED;
+        if begins_anew {
+            self.by_place.forget();
         }
         for &position in positions.iter().rev() {
-            let removed = self.all.swap_remove(position);
-            let Some(index) = &mut self.by_place else { continue };
-            index.remove(&removed.placement.extent, &position);
-            if let Some(moved) = self.all.get(position) {
-                let extent = moved.placement.extent;
-                index.remove(&extent, &self.all.len());
-                index.insert(extent, position);
-            }
+            let removed = self.all.swap_remove(position).placement.extent;
+            self.by_place.swap_removed(position, &removed, &self.all, extent_of);
         }
-        if self.by_place.is_none() {
-            self.index_many();
-        }
-    }
-
-    /// Makes the index if there are many.
-    fn index_many(&mut self) {
-        if self.all.len() > FEW {
-            let extents = self.all.iter().map(|backing| backing.placement.extent);
-            let index: BoxIndex<usize> = extents.zip(0..).collect();
-            self.by_place = Some(Box::new(index));
+        if begins_anew {
+            self.by_place.made_anew(&self.all, extent_of);
         }
     }
 
     /// The position of the one that holds all of `part`.
     #[inline]
     pub(crate) fn holding(&self, part: &Box3) -> Option<usize> {
-        match &self.by_place {
+        match self.by_place.get() {
             None => self.all.iter().rposition(|backing| backing.holds(part)),
             Some(index) => self.holding_among(index, part),
         }
@@ -100,7 +80,7 @@ impl Backings {
     #[inline]
     pub(crate) fn holding_some_of(&self, part: &Box3) -> Positions {
         let holds_some = |&position: &usize| self.all[position].holds_some_of(part);
-        match &self.by_place {
+        match self.by_place.get() {
             None => (0..self.all.len()).filter(holds_some).collect(),
             Some(index) => {
                 let mut near = positions_near(index, part);
@@ -113,7 +93,7 @@ impl Backings {
     /// Visits those that hold some of `part`.
     #[inline]
     pub(crate) fn each_holding_some_of(&mut self, part: &Box3, visit: impl FnMut(&mut Backing)) {
-        match &self.by_place {
+        match self.by_place.get() {
             None => {
                 self.all.iter_mut().filter(|backing| backing.holds_some_of(part)).for_each(visit);
             }
@@ -133,7 +113,7 @@ impl Backings {
             true => backing.around(&around),
             false => around,
         };
-        match &self.by_place {
+        match self.by_place.get() {
             None => self.all.iter().fold(*part, wider),
             Some(index) => {
                 let near = positions_near(index, part);
@@ -141,6 +121,10 @@ impl Backings {
             }
         }
     }
+}
+
+fn extent_of(backing: &Backing) -> Box3 {
+    backing.placement.extent
 }
 
 /// Those whose extents share an element with `part`.
@@ -190,7 +174,7 @@ mod tests {
         for nth in 0..MANY {
             assert_eq!(backings.add(single(nth)), nth as usize);
         }
-        assert!(backings.by_place.is_some());
+        assert!(backings.by_place.get().is_some());
         let mut all: Vec<u64> = (0..MANY).collect();
         let check = |backings: &Backings, all: &[u64]| {
             for nth in (0..MANY).step_by(if cfg!(miri) { 31 } else { 1 }) {
@@ -217,13 +201,13 @@ mod tests {
                 all.swap_remove(at);
             }
             backings.remove(&positions);
-            assert!(backings.by_place.is_some());
+            assert!(backings.by_place.get().is_some());
             check(&backings, &all);
         }
         let most: Vec<usize> = (2..all.len()).collect();
         backings.remove(&most);
         all.truncate(2);
-        assert!(backings.by_place.is_none());
+        assert!(backings.by_place.get().is_none());
         check(&backings, &all);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use celerity_regions::{Box3, BoxIndex};
+use celerity_regions::{Box3, PositionIndex};
 use smallvec::SmallVec;
 
 /// Joins things whose bounds `meet`, as [`BoxGroups`] do, where all of them are known: `join` gets two and makes the first one
@@ -58,23 +58,22 @@ pub(crate) struct BoxGroups<T, M> {
     /// Whether two bounds meet: if so, they share an element or a face.
     meet: M,
     groups: SmallVec<[(Box3, T); 3]>,
-    /// From [`Self::FEW`] groups on, their positions.
-    by_place: Option<Box<BoxIndex<usize>>>,
+    by_place: PositionIndex<FEW>,
 }
 
-impl<T, M: Fn(&Box3, &Box3) -> bool> BoxGroups<T, M> {
-    /// Up to so many, a look at all for each takes less than to bring them into an index: a thousand pieces took half as long
-    /// to be sent.
-    pub(crate) const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 4096 };
+/// Up to so many groups, a look at all for each takes less than to bring them into an index: a thousand pieces took half as long
+/// to be sent.
+pub(crate) const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 4096 };
 
+impl<T, M: Fn(&Box3, &Box3) -> bool> BoxGroups<T, M> {
     pub(crate) fn new(meet: M) -> Self {
-        Self { meet, groups: SmallVec::new(), by_place: None }
+        Self { meet, groups: SmallVec::new(), by_place: PositionIndex::default() }
     }
 
     /// Whether one of the groups has bounds around `part`.
     #[inline]
     pub(crate) fn hold(&self, part: &Box3) -> bool {
-        match &self.by_place {
+        match self.by_place.get() {
             None => self.groups.iter().any(|(bounds, _)| bounds.contains(part)),
             Some(by_place) => by_place.sharing(part).any(|(bounds, _)| bounds.contains(part)),
         }
@@ -97,20 +96,14 @@ impl<T, M: Fn(&Box3, &Box3) -> bool> BoxGroups<T, M> {
 
     /// Adds what meets none of the groups.
     pub(crate) fn add_apart(&mut self, bounds: Box3, value: T) {
-        if let Some(by_place) = &mut self.by_place {
-            by_place.insert(bounds, self.groups.len());
-        }
         self.groups.push((bounds, value));
-        if self.by_place.is_none() && self.groups.len() > Self::FEW {
-            let places = self.groups.iter().enumerate().map(|(at, (bounds, _))| (*bounds, at));
-            self.by_place = Some(Box::new(places.collect()));
-        }
+        self.by_place.pushed(&self.groups, |(bounds, _)| *bounds);
     }
 
     /// The position of a group whose bounds meet these.
     #[inline]
     fn near(&self, bounds: &Box3) -> Option<usize> {
-        match &self.by_place {
+        match self.by_place.get() {
             None => self.groups.iter().position(|(other, _)| (self.meet)(other, bounds)),
             Some(by_place) => {
                 let mut near = by_place.touching(bounds);
@@ -122,13 +115,7 @@ impl<T, M: Fn(&Box3, &Box3) -> bool> BoxGroups<T, M> {
     /// Takes out the group at a position, which the last one gets.
     fn take(&mut self, at: usize) -> (Box3, T) {
         let taken = self.groups.swap_remove(at);
-        if let Some(by_place) = &mut self.by_place {
-            by_place.remove(&taken.0, &at);
-            if let Some((moved, _)) = self.groups.get(at) {
-                by_place.remove(moved, &self.groups.len());
-                by_place.insert(*moved, at);
-            }
-        }
+        self.by_place.swap_removed(at, &taken.0, &self.groups, |(bounds, _)| *bounds);
         taken
     }
 

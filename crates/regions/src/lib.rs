@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `box3` | [`Box3`], one half-open box; everything else is made of these |
 //! | `box_index` | [`BoxIndex`], boxes by where they are |
+//! | `position_index` | [`PositionIndex`], the positions of a list by where what is there lies |
 //! | `region` | [`Region`], a canonical set of disjoint boxes, and its set operations |
 //! | `region_map` | [`RegionMap`], a value for every element of an extent |
 //! | `entry`, `search` | a box with a value, and how trees find it |
@@ -24,6 +25,7 @@ compile_error!("deliberate bugs are for builds with debug assertions");
 mod box3;
 mod box_index;
 mod entry;
+mod position_index;
 mod region;
 mod region_map;
 mod search;
@@ -35,6 +37,7 @@ mod verify;
 
 pub use box_index::BoxIndex;
 pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
+pub use position_index::PositionIndex;
 pub use region::Region;
 pub use region_map::RegionMap;
 pub use split::{Grid, split_1d, split_2d, split_along};

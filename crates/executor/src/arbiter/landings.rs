@@ -3,7 +3,7 @@
 
 use celerity_cdag::NodeId;
 use celerity_idag::{Inbound, InstructionId, Pilot};
-use celerity_regions::{Box3, BoxIndex, Region};
+use celerity_regions::{Box3, PositionIndex, Region};
 use smallvec::SmallVec;
 
 use super::outstanding::Outstanding;
@@ -25,12 +25,11 @@ pub(super) struct Landing {
 #[derive(Debug, Default)]
 pub(super) struct Landings {
     all: SmallVec<[Landing; 1]>,
-    /// Positions by bounds, once there are [`MANY`].
-    by_place: Option<Box<BoxIndex<usize>>>,
+    by_place: PositionIndex<FEW>,
 }
 
-/// From so many on, receives are looked for by place. In tests, few, as those have.
-const MANY: usize = if cfg!(any(test, miri, feature = "mutants")) { 2 } else { 32 };
+/// Up to so many receives are looked at one by one. In tests, few, as those have.
+const FEW: usize = if cfg!(any(test, miri, feature = "mutants")) { 1 } else { 32 };
 
 impl Landings {
     pub(super) fn is_empty(&self) -> bool {
@@ -47,16 +46,8 @@ impl Landings {
 
     /// Adds one, of elements that no other is for.
     pub(super) fn push(&mut self, landing: Landing) {
-        let (bounds, position) = (landing.inbound.region.bounding_box(), self.all.len());
         self.all.push(landing);
-        match &mut self.by_place {
-            Some(by_place) => by_place.insert(bounds, position),
-            None if self.all.len() < MANY => {}
-            None => {
-                let bounds = self.all.iter().map(|one| one.inbound.region.bounding_box());
-                self.by_place = Some(Box::new(bounds.zip(0..).collect()));
-            }
-        }
+        self.by_place.pushed(&self.all, Landing::bounds);
     }
 
     /// The position of the one that `elements` are for: if they have come before, one that has had them.
@@ -89,25 +80,23 @@ impl Landings {
 
     /// The positions of those that some of `part` may be for, ascending.
     fn near(&self, part: &Box3) -> SmallVec<[usize; 4]> {
-        let Some(by_place) = &self.by_place else { return (0..self.all.len()).collect() };
+        let Some(by_place) = self.by_place.get() else { return (0..self.all.len()).collect() };
         let mut near: SmallVec<[usize; 4]> = by_place.sharing(part).map(|(_, at)| *at).collect();
         near.sort_unstable();
         near
     }
 
     fn remove(&mut self, at: usize) {
-        let removed = self.all.swap_remove(at);
-        let Some(by_place) = &mut self.by_place else { return };
-        by_place.remove(&removed.inbound.region.bounding_box(), &at);
-        if let Some(moved) = self.all.get(at) {
-            let bounds = moved.inbound.region.bounding_box();
-            by_place.remove(&bounds, &self.all.len());
-            by_place.insert(bounds, at);
-        }
+        let removed = self.all.swap_remove(at).bounds();
+        self.by_place.swap_removed(at, &removed, &self.all, Landing::bounds);
     }
 }
 
 impl Landing {
+    fn bounds(&self) -> Box3 {
+        self.inbound.region.bounding_box()
+    }
+
     /// Takes notice of a pilot: what it announces, and nothing else of it, is expected here.
     pub(super) fn announce(
         &mut self,
