@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use celerity_regions::{Box3, PositionIndex};
+use celerity_regions::{Box3, PositionIndex, separating_dimension};
 use smallvec::SmallVec;
 
 /// Joins things whose bounds `meet`, as [`BoxGroups`] do, where all of them are known: `join` gets two and makes the first one
@@ -14,7 +14,8 @@ pub(crate) fn join_all<T>(
     join: impl Fn(&mut (Box3, T), (Box3, T)),
 ) -> Vec<(Box3, T)> {
     loop {
-        let (before, dim) = (groups.len(), separating_dimension(&groups));
+        let dim = separating_dimension(groups.iter().map(|(bounds, _)| bounds));
+        let before = groups.len();
         groups.sort_by_key(|(bounds, _)| (bounds.min()[dim], Reverse(bounds.max()[dim])));
         // What lies wholly before the next one meets none of those to come in this round.
         let (mut open, mut closed): (Vec<(Box3, T)>, _) = (Vec::new(), Vec::with_capacity(before));
@@ -40,17 +41,6 @@ pub(crate) fn join_all<T>(
         }
         groups = closed;
     }
-}
-
-/// The dimension along which boxes lie farthest apart, as they are long.
-fn separating_dimension<T>(groups: &[(Box3, T)]) -> usize {
-    let all = groups.iter().fold(Box3::EMPTY, |all, (bounds, _)| all.bounding(bounds));
-    let length =
-        |dim: usize| groups.iter().map(|(bounds, _)| u128::from(bounds.range()[dim])).sum();
-    let apart = |dim: &usize| {
-        u128::from(all.range()[*dim]) * groups.len() as u128 * 16 / u128::max(length(*dim), 1)
-    };
-    (0..3).max_by_key(apart).unwrap_or(0)
 }
 
 /// Things with bounds, of which those are joined whose bounds meet, until none do.

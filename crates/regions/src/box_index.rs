@@ -1,6 +1,7 @@
 //! Boxes by where they are.
 //!
-//! A list as long as they are few, and an R*-tree from [`FEW`] boxes on. Refuses to know what boxes are for, and to keep
+//! A list as long as they are few. From [`FEW`] boxes on, those that come all at once are sorted into a [`Sorted`] list, if they lie apart along a
+//! dimension; an R*-tree if not, or once boxes come or go. Refuses to know what boxes are for, and to keep
 //! apart those that share elements.
 
 use rstar::{RTree, SelectionFunction};
@@ -9,6 +10,7 @@ use smallvec::SmallVec;
 use crate::box3::Box3;
 use crate::entry::Entry;
 use crate::search::{Exactly, LyingInside, Sharing, Touching, load};
+use crate::sorted::Sorted;
 
 /// Boxes, each with a value, of which those around a place are found without a look at all others.
 ///
@@ -28,6 +30,7 @@ pub struct BoxIndex<V>(Form<V>);
 #[derive(Clone, Debug)]
 enum Form<V> {
     List(SmallVec<[Entry<V>; 1]>),
+    Sorted(Box<Sorted<V>>),
     Tree(Box<RTree<Entry<V>>>),
 }
 
@@ -51,7 +54,10 @@ impl<V> FromIterator<(Box3, V)> for BoxIndex<V> {
         if list.len() <= FEW {
             return Self(Form::List(list));
         }
-        Self(Form::Tree(Box::new(load(list.into_vec()))))
+        Self(match Sorted::of(list.into_vec()) {
+            Ok(sorted) => Form::Sorted(Box::new(sorted)),
+            Err(entries) => Form::Tree(Box::new(load(entries))),
+        })
     }
 }
 
@@ -61,6 +67,7 @@ impl<V> BoxIndex<V> {
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::List(list) => list.len(),
+            Form::Sorted(sorted) => sorted.entries().len(),
             Form::Tree(tree) => tree.size(),
         }
     }
@@ -75,6 +82,7 @@ impl<V> BoxIndex<V> {
     pub fn iter(&self) -> impl Iterator<Item = (&Box3, &V)> {
         let (list, tree): (&[Entry<V>], _) = match &self.0 {
             Form::List(list) => (list, None),
+            Form::Sorted(sorted) => (sorted.entries(), None),
             Form::Tree(tree) => (&[], Some(tree.iter())),
         };
         list.iter().chain(tree.into_iter().flatten()).map(|entry| (&entry.extent, &entry.value))
@@ -87,12 +95,13 @@ impl<V> BoxIndex<V> {
             return;
         }
         let entry = Entry { extent: at, value };
-        match &mut self.0 {
+        match self.changeable() {
             Form::List(list) if list.len() < FEW => list.push(entry),
             Form::List(list) => {
                 let entries = list.drain(..).chain([entry]).collect();
                 self.0 = Form::Tree(Box::new(load(entries)));
             }
+            Form::Sorted(_) => unreachable!("what is sorted does not change"),
             Form::Tree(tree) => tree.insert(entry),
         }
     }
@@ -103,12 +112,13 @@ impl<V> BoxIndex<V> {
     where
         V: PartialEq,
     {
-        match &mut self.0 {
+        match self.changeable() {
             Form::List(list) => {
                 let is_it = |entry: &Entry<V>| entry.extent == *at && entry.value == *value;
                 let position = list.iter().position(is_it);
                 position.map(|position| list.swap_remove(position)).is_some()
             }
+            Form::Sorted(_) => unreachable!("what is sorted does not change"),
             Form::Tree(tree) => {
                 let removed = tree.remove_with_selection_function(Exactly::at(at, value));
                 if tree.size() == 0 {
@@ -121,8 +131,9 @@ impl<V> BoxIndex<V> {
 
     /// Removes all boxes that lie inside of `part`. O(log n) for each of a few.
     pub fn remove_inside(&mut self, part: &Box3) {
-        match &mut self.0 {
+        match self.changeable() {
             Form::List(list) => list.retain(|entry| !part.contains(&entry.extent)),
+            Form::Sorted(_) => unreachable!("what is sorted does not change"),
             Form::Tree(tree) => {
                 let inside = tree.locate_with_selection_function(Sharing::with(part));
                 let inside = inside.filter(|entry| part.contains(&entry.extent)).count();
@@ -140,7 +151,7 @@ impl<V> BoxIndex<V> {
     #[inline]
     pub fn sharing(&self, part: &Box3) -> impl Iterator<Item = (&Box3, &V)> {
         let part = *part;
-        self.found(move |at| at.intersects(&part), Sharing::with(&part))
+        self.found(part, move |at| at.intersects(&part), Sharing::with(&part))
     }
 
     /// The boxes that share an element, a face, an edge or a corner with `part`, in no order: none, if that is empty. O(log n)
@@ -149,19 +160,38 @@ impl<V> BoxIndex<V> {
     pub fn touching(&self, part: &Box3) -> impl Iterator<Item = (&Box3, &V)> {
         let is_there = !part.is_empty();
         let part = if is_there { *part } else { Box3::UNIT };
-        let near = self.found(move |at| at.touches(&part), Touching::with(&part));
+        let near = self.found(part, move |at| at.touches(&part), Touching::with(&part));
         near.filter(move |_| is_there)
     }
 
-    /// Those of a list that pass `is_one`, or those of a tree that `selection` selects, which are the same.
+    /// What boxes are added to and removed from.
+    #[inline]
+    fn changeable(&mut self) -> &mut Form<V> {
+        if let Form::Sorted(_) = &self.0 {
+            self.plant();
+        }
+        &mut self.0
+    }
+
+    /// Makes a tree of what is sorted.
+    #[inline(never)]
+    fn plant(&mut self) {
+        if let Form::Sorted(sorted) = std::mem::take(self).0 {
+            self.0 = Form::Tree(Box::new(load(sorted.into_entries())));
+        }
+    }
+
+    /// Those around `part` of a list, sorted or not, that pass `is_one`, or those of a tree that `selection` selects, which are the same.
     #[inline]
     fn found(
         &self,
+        part: Box3,
         is_one: impl Fn(&Box3) -> bool,
         selection: impl SelectionFunction<Entry<V>>,
     ) -> impl Iterator<Item = (&Box3, &V)> {
         let (list, tree): (&[Entry<V>], _) = match &self.0 {
             Form::List(list) => (list, None),
+            Form::Sorted(sorted) => (sorted.around(&part), None),
             Form::Tree(tree) => (&[], Some(tree.locate_with_selection_function(selection))),
         };
         let near = list.iter().filter(move |entry| is_one(&entry.extent));
@@ -244,6 +274,59 @@ mod tests {
             assert_eq!(sorted(&mut index.touching(&part)), sorted(&mut touching));
         }
         assert!(longest > 2 * FEW && (cfg!(miri) || emptied > 3), "{longest}, {emptied}");
+    }
+
+    #[test]
+    fn boxes_that_come_at_once_are_found_in_a_sorted_list_or_in_a_tree() {
+        let many = if cfg!(miri) { 12 } else { 3 * FEW as u64 };
+        let mut random = numbers();
+        // Apart along each dimension, some of them longer than others; and all over the place.
+        for dim in 0..4 {
+            let mut boxes: Vec<(Box3, u64)> = (0..many)
+                .map(|nth| {
+                    let mut min = [random(20), random(20), random(20)];
+                    let mut max = min.map(|at| at + 1 + random(2));
+                    if dim < 3 {
+                        (min[dim], max[dim]) = (7 * nth, 7 * nth + 3 + 9 * (random(9) / 8));
+                    }
+                    (Box3::new(min, max), nth)
+                })
+                .collect();
+            let mut index: BoxIndex<u64> = boxes.iter().rev().copied().collect();
+            // A few side by side are sorted as well.
+            assert!(cfg!(miri) || matches!(index.0, Form::Sorted(_)) == (dim < 3));
+            let sorted = |found: &mut dyn Iterator<Item = u64>| {
+                let mut found: Vec<u64> = found.collect();
+                found.sort_unstable();
+                found
+            };
+            for round in 0..3 {
+                for _ in 0..if cfg!(miri) { 5 } else { 200 } {
+                    let mut min = [random(22), random(22), random(22)];
+                    if dim < 3 {
+                        min[dim] = random(7 * many + 20);
+                    }
+                    let part = Box3::new(min, min.map(|at| at + 1 + random(12)));
+                    let near = |is_one: fn(&Box3, &Box3) -> bool| {
+                        let near = boxes.iter().filter(|(at, _)| is_one(at, &part));
+                        sorted(&mut near.map(|(_, nth)| *nth))
+                    };
+                    let mut sharing = index.sharing(&part).map(|(_, nth)| *nth);
+                    assert_eq!(sorted(&mut sharing), near(Box3::intersects));
+                    let mut touching = index.touching(&part).map(|(_, nth)| *nth);
+                    assert_eq!(sorted(&mut touching), near(Box3::touches));
+                }
+                let all = sorted(&mut index.iter().map(|(_, nth)| *nth));
+                assert_eq!(all, sorted(&mut boxes.iter().map(|(_, nth)| *nth)));
+                assert_eq!(index.len(), boxes.len());
+                // One goes, and comes again further on.
+                let (at, nth) = boxes.swap_remove(round);
+                assert!(index.remove(&at, &nth) && !index.remove(&at, &nth));
+                let moved = Box3::new(at.min(), at.max().map(|end| end + 2));
+                boxes.push((moved, nth));
+                index.insert(moved, nth);
+            }
+        }
     }
 
     #[test]

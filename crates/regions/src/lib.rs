@@ -10,6 +10,7 @@
 //! | `region` | [`Region`], a canonical set of disjoint boxes, and its set operations |
 //! | `region_map` | [`RegionMap`], a value for every element of an extent |
 //! | `entry`, `search` | a box with a value, and how trees find it |
+//! | `sorted` | boxes in order along one dimension, and how they are found without a tree |
 //! | `split` | [`Grid`], [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
 //! | `serde_impls` | behind the feature `serde`: what makes recorded boxes and regions valid |
 //! | `typed` | [`Subrange`] and [`Chunk`], the const-generic face of a box |
@@ -31,6 +32,7 @@ mod region_map;
 mod search;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod sorted;
 mod split;
 mod typed;
 mod verify;
@@ -40,6 +42,7 @@ pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
 pub use position_index::PositionIndex;
 pub use region::Region;
 pub use region_map::RegionMap;
+pub use sorted::separating_dimension;
 pub use split::{Grid, split_1d, split_2d, split_along};
 pub use typed::{Chunk, Subrange};
 pub use verify::{Broken, verify, verify_entries};
