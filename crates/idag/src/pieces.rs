@@ -260,7 +260,8 @@ mod tests {
 
     #[test]
     fn many_pieces_are_those_that_a_look_at_all_finds() {
-        const MOST: usize = if cfg!(miri) { 40 } else { 6000 };
+        // Under Miri, trees of more take minutes.
+        const MOST: usize = if cfg!(miri) { 8 } else { 6000 };
         let mut random = numbers();
         let sorted = |mut boxes: Vec<Box3>| {
             boxes.sort_unstable_by_key(|part| part.corners());
@@ -325,8 +326,9 @@ mod tests {
         assert!(departure_boxes([&top, &left]).is_empty());
         assert!(departure_boxes([&corner]).is_empty());
         let [all, most, rest] = [rows(0, 4), rows(1, 4), rows(9, 2)];
-        let boxes = [rows(9, 2), rows(0, 5)].map(|rows| rows.bounding_box());
-        assert_eq!(departure_boxes([&rest, &all, &most, &all]).as_slice(), boxes);
+        let mut found = departure_boxes([&rest, &all, &most, &all]);
+        found.sort_unstable_by_key(|part| part.corners());
+        assert_eq!(found.as_slice(), [rows(0, 5), rows(9, 2)].map(|rows| rows.bounding_box()));
     }
 
     #[test]
