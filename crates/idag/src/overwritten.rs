@@ -118,6 +118,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hundreds of versions take minutes")]
     fn strips_that_others_have_overwritten_go_once_they_are_many() {
         let (few, many) = (after(COLUMNS, 20), after(COLUMNS, 450));
         assert_eq!(few.1, [20, 20], "it is not worth a look");
@@ -128,6 +129,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hundreds of versions take minutes")]
     fn what_is_not_written_stays() {
         assert_eq!(after(100, 450).1, [450, 350]);
     }
