@@ -291,11 +291,10 @@ impl Arbiter {
     /// # Errors
     /// If the payload was not posted.
     pub fn arrived(&mut self, from: NodeId, message: MessageId) -> Result<(), ArbiterError> {
-        let Some(&Announced::Posted(transfer, elements)) = self.announced.get(&(from, message))
+        let Some(Announced::Posted(transfer, elements)) = self.announced.remove(&(from, message))
         else {
             return Err(ArbiterError::UnknownPayload { from, message });
         };
-        self.announced.remove(&(from, message));
         let open = self.transfers.get_mut(&transfer).expect("posted payloads keep transfers open");
         open.land(&elements, &mut self.completed);
         if open.is_over() {
@@ -402,11 +401,12 @@ impl Arbiter {
             let region = Box::new(inbound.region.clone());
             return Err(ArbiterError::InconsistentReceives { instruction, transfer, region });
         }
+        let expected = Outstanding::of(&inbound.region);
         let mut landing = Landing {
             receive,
             inbound: inbound.clone(),
-            unannounced: Outstanding::of(&inbound.region),
-            missing: Outstanding::of(&inbound.region),
+            unannounced: expected.clone(),
+            missing: expected,
         };
         let parts = inbound.region.boxes().iter();
         let mine: SmallVec<[(NodeId, Pilot); 2]> =

@@ -6,11 +6,10 @@
 //! have grown several times, as where a program goes through a buffer step by step: then they grow ahead, so that what
 //! they hold moves a few times and not in each step.
 
-use celerity_regions::{Box3, Region};
+use celerity_regions::{Box3, Positions, Region};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
-use crate::backings::Positions;
 use crate::box_groups::BoxGroups;
 use crate::buffer::BufferState;
 use crate::emitter::Emitter;

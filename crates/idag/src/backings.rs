@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use celerity_regions::{Box3, BoxIndex, PositionIndex};
+use celerity_regions::{Box3, BoxIndex, PositionIndex, Positions};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
@@ -14,9 +14,6 @@ pub(crate) struct Backings {
     all: SmallVec<[Backing; 1]>,
     by_place: PositionIndex<FEW>,
 }
-
-/// Positions of allocations, ascending.
-pub(crate) type Positions = SmallVec<[usize; 8]>;
 
 /// If more than one in so many goes, the index is made anew.
 const MOST_REMOVED: usize = if cfg!(feature = "mutants") { 1 } else { 16 };
@@ -80,10 +77,9 @@ impl Backings {
     #[inline]
     pub(crate) fn holding_some_of(&self, part: &Box3) -> Positions {
         let holds_some = |&position: &usize| self.all[position].holds_some_of(part);
-        match self.by_place.get() {
+        match self.by_place.near(part) {
             None => (0..self.all.len()).filter(holds_some).collect(),
-            Some(index) => {
-                let mut near = positions_near(index, part);
+            Some(mut near) => {
                 near.retain(|position| holds_some(position));
                 near
             }
@@ -113,26 +109,15 @@ impl Backings {
             true => backing.around(&around),
             false => around,
         };
-        match self.by_place.get() {
+        match self.by_place.near(part) {
             None => self.all.iter().fold(*part, wider),
-            Some(index) => {
-                let near = positions_near(index, part);
-                near.iter().map(|&position| &self.all[position]).fold(*part, wider)
-            }
+            Some(near) => near.iter().map(|&at| &self.all[at]).fold(*part, wider),
         }
     }
 }
 
 fn extent_of(backing: &Backing) -> Box3 {
     backing.placement.extent
-}
-
-/// Those whose extents share an element with `part`.
-#[inline(never)]
-fn positions_near(index: &BoxIndex<usize>, part: &Box3) -> Positions {
-    let mut near: Positions = index.sharing(part).map(|(_, &position)| position).collect();
-    near.sort_unstable();
-    near
 }
 
 impl Index<usize> for Backings {

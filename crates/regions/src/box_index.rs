@@ -95,13 +95,9 @@ impl<V> BoxIndex<V> {
             return;
         }
         let entry = Entry { extent: at, value };
-        match self.changeable() {
+        match &mut self.0 {
             Form::List(list) if list.len() < FEW => list.push(entry),
-            Form::List(list) => {
-                let entries = list.drain(..).chain([entry]).collect();
-                self.0 = Form::Tree(Box::new(load(entries)));
-            }
-            Form::Sorted(_) => unreachable!("what is sorted does not change"),
+            Form::List(_) | Form::Sorted(_) => self.plant(Some(entry)),
             Form::Tree(tree) => tree.insert(entry),
         }
     }
@@ -112,13 +108,16 @@ impl<V> BoxIndex<V> {
     where
         V: PartialEq,
     {
-        match self.changeable() {
+        match &mut self.0 {
             Form::List(list) => {
                 let is_it = |entry: &Entry<V>| entry.extent == *at && entry.value == *value;
                 let position = list.iter().position(is_it);
                 position.map(|position| list.swap_remove(position)).is_some()
             }
-            Form::Sorted(_) => unreachable!("what is sorted does not change"),
+            Form::Sorted(_) => {
+                self.plant(None);
+                self.remove(at, value)
+            }
             Form::Tree(tree) => {
                 let removed = tree.remove_with_selection_function(Exactly::at(at, value));
                 if tree.size() == 0 {
@@ -131,9 +130,12 @@ impl<V> BoxIndex<V> {
 
     /// Removes all boxes that lie inside of `part`. O(log n) for each of a few.
     pub fn remove_inside(&mut self, part: &Box3) {
-        match self.changeable() {
+        match &mut self.0 {
             Form::List(list) => list.retain(|entry| !part.contains(&entry.extent)),
-            Form::Sorted(_) => unreachable!("what is sorted does not change"),
+            Form::Sorted(_) => {
+                self.plant(None);
+                self.remove_inside(part);
+            }
             Form::Tree(tree) => {
                 let inside = tree.locate_with_selection_function(Sharing::with(part));
                 let inside = inside.filter(|entry| part.contains(&entry.extent)).count();
@@ -164,21 +166,16 @@ impl<V> BoxIndex<V> {
         near.filter(move |_| is_there)
     }
 
-    /// What boxes are added to and removed from.
-    #[inline]
-    fn changeable(&mut self) -> &mut Form<V> {
-        if let Form::Sorted(_) = &self.0 {
-            self.plant();
-        }
-        &mut self.0
-    }
-
-    /// Makes a tree of what is sorted.
+    /// Makes a tree of what is in a list, sorted or not, and of one more.
     #[inline(never)]
-    fn plant(&mut self) {
-        if let Form::Sorted(sorted) = std::mem::take(self).0 {
-            self.0 = Form::Tree(Box::new(load(sorted.into_entries())));
-        }
+    fn plant(&mut self, more: Option<Entry<V>>) {
+        let mut entries = match std::mem::take(self).0 {
+            Form::List(list) => list.into_vec(),
+            Form::Sorted(sorted) => sorted.into_entries(),
+            Form::Tree(tree) => tree.into_iter().collect(),
+        };
+        entries.extend(more);
+        self.0 = Form::Tree(Box::new(load(entries)));
     }
 
     /// Those around `part` of a list, sorted or not, that pass `is_one`, or those of a tree that `selection` selects, which are the same.

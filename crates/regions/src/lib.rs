@@ -39,7 +39,7 @@ mod verify;
 
 pub use box_index::BoxIndex;
 pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
-pub use position_index::PositionIndex;
+pub use position_index::{PositionIndex, Positions};
 pub use region::Region;
 pub use region_map::RegionMap;
 pub use sorted::separating_dimension;

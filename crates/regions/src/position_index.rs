@@ -1,8 +1,13 @@
 //! Which entries of a list lie around a place. Owns when that is worth an index, and how positions follow as entries come and
 //! go; refuses to know what the entries are.
 
+use smallvec::SmallVec;
+
 use crate::box_index::BoxIndex;
 use crate::box3::Box3;
+
+/// Positions in a list.
+pub type Positions = SmallVec<[usize; 8]>;
 
 /// The positions of a list by the bounds of what is there, once it has more than `FEW` entries. Up to so many, a look at each takes
 /// less.
@@ -37,6 +42,14 @@ impl<const FEW: usize> PositionIndex<FEW> {
     #[inline]
     pub fn get(&self) -> Option<&BoxIndex<usize>> {
         self.0.as_deref()
+    }
+
+    /// The positions of the entries that share an element with `part`, ascending; `None` as long as all are to be looked at. O(log n)
+    /// for each of a few.
+    #[must_use]
+    #[inline]
+    pub fn near(&self, part: &Box3) -> Option<Positions> {
+        self.get().map(|by_place| near(by_place, part))
     }
 
     /// The last entry has been pushed. O(log n), and O(n log n) once it is one more than `FEW`.
@@ -78,6 +91,14 @@ impl<const FEW: usize> PositionIndex<FEW> {
     }
 }
 
+// Of many; by itself, so that whoever has few is not made larger by it.
+#[inline(never)]
+fn near(by_place: &BoxIndex<usize>, part: &Box3) -> Positions {
+    let mut near: Positions = by_place.sharing(part).map(|(_, &position)| position).collect();
+    near.sort_unstable();
+    near
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,16 +135,14 @@ mod tests {
                 by_place.made_anew(&list, |part| *part);
             }
             longest = longest.max(list.len());
-            let Some(index) = by_place.get() else {
+            let Some(found) = by_place.near(&part) else {
                 assert!(list.len() <= 4, "{list:?}");
                 continue;
             };
             is_known = true;
-            let mut found: Vec<usize> = index.sharing(&part).map(|(_, at)| *at).collect();
-            found.sort_unstable();
             let near = (0..list.len()).filter(|&at| list[at].intersects(&part));
-            assert_eq!(found, near.collect::<Vec<_>>());
-            assert_eq!(index.len(), list.len());
+            assert_eq!(found.to_vec(), near.collect::<Vec<_>>());
+            assert_eq!(by_place.get().map(BoxIndex::len), Some(list.len()));
         }
         assert!(is_known && longest > 4);
     }

@@ -3,7 +3,7 @@
 
 use celerity_cdag::NodeId;
 use celerity_idag::{Inbound, InstructionId, Pilot};
-use celerity_regions::{Box3, PositionIndex, Region};
+use celerity_regions::{Box3, PositionIndex, Positions, Region};
 use smallvec::SmallVec;
 
 use super::outstanding::Outstanding;
@@ -79,11 +79,8 @@ impl Landings {
     }
 
     /// The positions of those that some of `part` may be for, ascending.
-    fn near(&self, part: &Box3) -> SmallVec<[usize; 4]> {
-        let Some(by_place) = self.by_place.get() else { return (0..self.all.len()).collect() };
-        let mut near: SmallVec<[usize; 4]> = by_place.sharing(part).map(|(_, at)| *at).collect();
-        near.sort_unstable();
-        near
+    fn near(&self, part: &Box3) -> Positions {
+        self.by_place.near(part).unwrap_or_else(|| (0..self.all.len()).collect())
     }
 
     fn remove(&mut self, at: usize) {

@@ -4,7 +4,7 @@
 use celerity_regions::{Box3, BoxIndex, Region};
 
 /// Parts of a region that have not come yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Outstanding {
     /// Of few boxes: each is looked at.
     Few(Region),
@@ -13,7 +13,7 @@ pub(super) enum Outstanding {
 }
 
 /// The boxes of a region by place, and what of each has not come yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pieces {
     by_place: BoxIndex<usize>,
     left: Vec<Region>,
