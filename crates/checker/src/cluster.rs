@@ -232,23 +232,22 @@ impl<'a> Transfers<'a> {
         Err(Violation::Mismatch { level, transfer, to, part, why, vertex }.into())
     }
 
-    /// A message must lie inside one receive, or the receiver cannot place it.
+    /// Each box of a message must lie inside one receive, or the receiver cannot place it.
     fn check_fits(&self, send: &Moved) -> Check {
         let Moved { vertex, transfer, to, boxes } = send;
         let receives = self.0.get(&(*transfer, *to)).map_or(&[][..], Vec::as_slice);
-        let takes_some =
-            |receive: &&&Moved| difference(boxes, &receive.boxes) != Boxes::from_slice(boxes);
-        let takes_all = |receive: &&Moved| difference(boxes, &receive.boxes).is_empty();
-        match receives.iter().filter(takes_some).count() {
-            0 | 1 => Ok(()),
-            _ if receives.iter().any(takes_all) => Ok(()),
-            _ => Err(Violation::MessageSplit {
-                send: *vertex,
-                transfer: *transfer,
-                to: *to,
-                elements: boxes.first().copied().unwrap_or(Box3::EMPTY),
+        let is_split = |part: &&Box3| {
+            let rest = |receive: &&Moved| difference(&[**part], &receive.boxes);
+            let takes_some = |receive: &&&Moved| rest(receive) != Boxes::from_iter([**part]);
+            receives.iter().filter(takes_some).count() > 1
+                && !receives.iter().any(|receive| rest(receive).is_empty())
+        };
+        match boxes.iter().find(is_split) {
+            None => Ok(()),
+            Some(&elements) => {
+                let (send, transfer, to) = (*vertex, *transfer, *to);
+                Err(Violation::MessageSplit { send, transfer, to, elements }.into())
             }
-            .into()),
         }
     }
 }
@@ -371,6 +370,9 @@ mod tests {
         assert!(matches!(*violation, Violation::MessageSplit { .. }), "{violation}");
         nodes[1].receives = vec![moved(1, &[rows(0, 2), rows(2, 2)])];
         assert_eq!(check_task(&nodes), Ok(()));
+        nodes[1].receives = vec![moved(1, &[rows(0, 2)]), moved(1, &[rows(2, 2)])];
+        nodes[0].sends = vec![moved(0, &[rows(0, 2), rows(2, 2)])];
+        assert_eq!(check_task(&nodes), Ok(()), "of several boxes, each fits one");
     }
 
     #[test]

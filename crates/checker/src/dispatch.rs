@@ -98,7 +98,7 @@ impl Instructions {
                 message: pilot.message,
                 transfer: pilot.transfer,
                 to: pilot.to,
-                elements: pilot.elements,
+                elements: pilot.region.bounding_box(),
             }
             .into());
         }

@@ -33,7 +33,7 @@ pub struct TaskOutline {
     pub exchange: Option<ExchangeOutline>,
     /// Whether the node's memory in that is a device's, if there is an instruction for it.
     pub venue: Option<bool>,
-    /// What is sent; one box each.
+    /// What is sent, per message.
     pub sends: Vec<Moved>,
     /// Elements that the node receives for the task, per receive instruction.
     pub receives: Vec<Moved>,

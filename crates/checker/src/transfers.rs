@@ -14,11 +14,11 @@ use crate::outline::Moved;
 use crate::violation::{AbstractValue, Check, Vertex, Violation};
 
 /// What a message is about.
-struct Message {
+struct Message<'a> {
     to: NodeId,
     id: MessageId,
     transfer: TransferId,
-    elements: Box3,
+    region: &'a Region,
     from_device: bool,
 }
 
@@ -88,14 +88,14 @@ impl Instructions {
         me: u64,
         kind: &InstructionKind,
     ) -> Check {
-        let InstructionKind::Send { to, message, transfer, source, elements, elem_size } = kind
+        let InstructionKind::Send { to, message, transfer, source, region, elem_size } = kind
         else {
             unreachable!("only sends are sent here")
         };
         let vertex = self.window.vertex(me);
         let from_device = source.memory.device().is_some();
-        let (to, id, transfer, elements) = (*to, *message, *transfer, *elements);
-        let message = Message { to, id, transfer, elements, from_device };
+        let (to, id, transfer) = (*to, *message, *transfer);
+        let message = Message { to, id, transfer, region, from_device };
         check_transfer(batch, vertex, transfer)?;
         self.check_message(batch, vertex, &message)?;
         if let Some(receive) = batch.first_receive {
@@ -105,10 +105,15 @@ impl Instructions {
         let buffer = buffers.get_mut(vertex, transfer.buffer)?;
         check_elem_size(buffer, vertex, source, *elem_size)?;
         self.check_reached(buffer, vertex, source)?;
-        self.place(buffer, vertex, source, &[elements])?;
-        self.check_current(buffer, me, source, &elements)?;
-        self.read(buffer, me, source, &elements)?;
-        let boxes = vec![elements];
+        if region.boxes().len() > 1 {
+            check_host(buffer, vertex, source)?;
+        }
+        self.place(buffer, vertex, source, region.boxes())?;
+        for part in region.boxes() {
+            self.check_current(buffer, me, source, part)?;
+            self.read(buffer, me, source, part)?;
+        }
+        let boxes = region.boxes().to_vec();
         batch.outline.sends.push(Moved { vertex, transfer, to, boxes });
         Ok(())
     }
@@ -118,9 +123,9 @@ impl Instructions {
         &mut self,
         batch: &mut TaskCheck<'_>,
         send: Vertex,
-        message: &Message,
+        message: &Message<'_>,
     ) -> Check {
-        let Message { to, id, transfer, elements, from_device } = *message;
+        let Message { to, id, transfer, region, from_device } = *message;
         if id.index() < self.next_message {
             return Err(Violation::OldMessage { send, message: id }.into());
         }
@@ -131,7 +136,7 @@ impl Instructions {
         }
         let announced = batch.pilots.iter().position(|pilot| {
             (pilot.message, pilot.to, pilot.transfer) == (id, to, transfer)
-                && (pilot.elements, pilot.from_device) == (elements, from_device)
+                && (&pilot.region, pilot.from_device) == (region, from_device)
         });
         match announced {
             Some(pilot) => {
@@ -139,6 +144,7 @@ impl Instructions {
                 Ok(())
             }
             None => {
+                let elements = region.bounding_box();
                 Err(Violation::Unannounced { send, message: id, transfer, to, elements }.into())
             }
         }

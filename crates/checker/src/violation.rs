@@ -399,7 +399,7 @@ pub enum Violation {
         transfer: TransferId,
         /// The node that receives.
         to: NodeId,
-        /// The elements that it is about.
+        /// A box around the elements that it is about.
         elements: Box3,
     },
     /// A pilot without a send.
@@ -413,7 +413,7 @@ pub enum Violation {
         transfer: TransferId,
         /// The node that receives.
         to: NodeId,
-        /// The elements that it is about.
+        /// A box around the elements that it is about.
         elements: Box3,
     },
     /// A message whose name has been used before.
@@ -516,7 +516,7 @@ pub enum Violation {
         /// Who moves or expects it, where there is one.
         vertex: Option<Vertex>,
     },
-    /// A message that no single receive takes.
+    /// A message with a box that no single receive takes.
     #[error("{send} sends {elements} of {transfer} to {to}, where no single receive takes all")]
     MessageSplit {
         /// The instruction that sends.

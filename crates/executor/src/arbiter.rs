@@ -18,11 +18,11 @@
 //! let receive = InstructionId::from_index(12);
 //! let message = MessageId::from_index(0);
 //! let mut arbiter = Arbiter::new(here);
-//! let pilot = Pilot { to: here, message, transfer, elements: extent, from_device: false };
+//! let pilot = Pilot { to: here, message, transfer, region: extent.into(), from_device: false };
 //! arbiter.pilot(peer, pilot)?; // may come first
 //! arbiter.begin_receive(receive, &inbound)?;
 //! let post = arbiter.next_post().unwrap();
-//! assert_eq!((post.from, post.message, post.elements), (peer, message, extent));
+//! assert_eq!((post.from, post.message, post.parts[0]), (peer, message, (extent, target)));
 //! arbiter.arrived(peer, message)?;
 //! assert_eq!(arbiter.next_completed(), Some(receive));
 //! # Ok::<(), ArbiterError>(())
@@ -31,7 +31,7 @@
 use std::collections::VecDeque;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot, Placement};
+use celerity_idag::{AllocationId, Inbound, InstructionId, MemoryId, MessageId, Pilot, Placement};
 use celerity_regions::{Box3, BoxIndex, Region};
 use celerity_tdag::TaskId;
 use smallvec::SmallVec;
@@ -46,7 +46,7 @@ mod outstanding;
 mod tests;
 
 /// A receive that the communicator must post.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "the arbiter will not ask for it again"]
 pub struct PostReceive {
     /// The node that sends.
@@ -55,10 +55,9 @@ pub struct PostReceive {
     pub message: MessageId,
     /// What the data is for.
     pub transfer: TransferId,
-    /// The elements that it brings: inside the target's extent.
-    pub elements: Box3,
-    /// The allocation that the elements are written to.
-    pub target: Placement,
+    /// The boxes that it brings, in the order in which their pilot names them, each with the allocation that it is written to: inside
+    /// of its extent.
+    pub parts: SmallVec<[(Box3, Placement); 1]>,
     /// Bytes of one element.
     pub elem_size: u64,
 }
@@ -78,7 +77,7 @@ pub enum ArbiterError {
         /// The node that the pilot names as the receiver.
         to: NodeId,
     },
-    /// A pilot whose elements are not inside one expected region, or empty.
+    /// A pilot of which a box is not inside one expected region, or that has none.
     #[error("{from} announces {elements} for {transfer}, but {expected} is expected")]
     OutsideRegion {
         /// The node that sends.
@@ -113,6 +112,23 @@ pub enum ArbiterError {
         /// The elements that the pilot announces.
         elements: Box3,
     },
+    /// Several boxes in one message, of which one is to arrive in a device's memory.
+    #[error(
+        "{from} announces several boxes of {transfer} as {message}, but {elements} is to arrive in {memory}: only host memory takes \
+         several at once"
+    )]
+    ApartOnDevice {
+        /// The node that sends.
+        from: NodeId,
+        /// What it is for.
+        transfer: TransferId,
+        /// The sender's name for the payload.
+        message: MessageId,
+        /// The box that is to arrive there.
+        elements: Box3,
+        /// The memory of its receive.
+        memory: MemoryId,
+    },
     /// A payload that was not asked for.
     #[error("{message} arrived from {from}, but was not asked for")]
     UnknownPayload {
@@ -139,8 +155,9 @@ pub enum ArbiterError {
 /// Laws:
 /// * pilots and receives may come in any order; a receive is posted as soon as
 ///   both are there;
-/// * a payload lies inside the region of one receive or split receive; several
-///   of these may serve one transfer with disjoint regions;
+/// * each box of a payload lies inside the region of one receive or split receive; several
+///   of these may serve one transfer with disjoint regions, and one payload may be for several of them: it is posted when the last of
+///   them has begun;
 /// * a *receive* completes when all of its region has arrived, in whatever
 ///   geometry; a *split receive* completes at once and its *await receives*
 ///   complete as soon as their part has arrived, whether exactly, as part of
@@ -152,7 +169,7 @@ pub enum ArbiterError {
 pub struct Arbiter {
     node: NodeId,
     transfers: IdMap<TransferId, Transfer>,
-    announced: IdMap<(NodeId, MessageId), Announced>,
+    announced: IdMap<Name, Announced>,
     posts: VecDeque<PostReceive>,
     completed: VecDeque<InstructionId>,
     /// Transfers of earlier consumers are over.
@@ -160,20 +177,23 @@ pub struct Arbiter {
 }
 
 /// What is known of a message that has been announced and has not arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Announced {
-    /// There is no receive for it yet.
-    Early,
+    /// There is no receive yet for so many of its boxes.
+    Early(Pilot, usize),
     /// Its receive has been posted.
-    Posted(TransferId, Box3),
+    Posted(TransferId, Region),
 }
+
+/// A message: who sends it, and the sender's number of it.
+type Name = (NodeId, MessageId);
 
 #[derive(Debug, Default)]
 struct Transfer {
     landings: Landings,
     awaits: SmallVec<[(InstructionId, Outstanding); 2]>,
-    /// Pilots that have found no receive yet.
-    waiting: BoxIndex<(NodeId, Pilot)>,
+    /// Messages that lack a receive, around all that they bring.
+    waiting: BoxIndex<Name>,
 }
 
 impl Arbiter {
@@ -256,31 +276,32 @@ impl Arbiter {
     pub fn pilot(&mut self, from: NodeId, pilot: Pilot) -> Result<(), ArbiterError> {
         #[cfg(feature = "mutants")]
         let pilot = self.mistaken(pilot);
-        let Pilot { to, transfer, elements, message, .. } = pilot;
+        let Pilot { to, transfer, message, ref region, .. } = pilot;
         if to != self.node {
             return Err(ArbiterError::Misdirected { from, transfer, to });
         }
+        let elements = region.boxes().first().copied().unwrap_or(Box3::EMPTY);
         if transfer.consumer < self.closed_before {
             return Err(ArbiterError::Unexpected { from, transfer, elements });
         }
         if self.announced.contains_key(&(from, message)) {
             return Err(ArbiterError::Duplicate { from, transfer, elements, message });
         }
+        if region.is_empty() {
+            let expected = Box::default();
+            return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
+        }
         let open = self.transfers.entry(transfer).or_default();
-        match open.landings.of(&elements) {
-            Some(position) => {
-                let post = open.landings.at(position).announce(from, &pilot)?;
-                self.post(post);
-            }
-            None if elements.is_empty() => {
-                let expected = Box::default();
-                return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
+        match open.lacking(region) {
+            0 => {
+                let post = open.announce(from, &pilot)?;
+                self.post(post, pilot.region);
             }
             #[cfg(feature = "mutants")]
-            None if celerity_mutants::Mutant::EarlyPilotDropped.is_active() => {}
-            None => {
-                self.announced.insert((from, message), Announced::Early);
-                open.waiting.insert(elements, (from, pilot));
+            _ if celerity_mutants::Mutant::EarlyPilotDropped.is_active() => {}
+            lacking => {
+                open.waiting.insert(region.bounding_box(), (from, message));
+                self.announced.insert((from, message), Announced::Early(pilot, lacking));
             }
         }
         Ok(())
@@ -291,12 +312,12 @@ impl Arbiter {
     /// # Errors
     /// If the payload was not posted.
     pub fn arrived(&mut self, from: NodeId, message: MessageId) -> Result<(), ArbiterError> {
-        let Some(Announced::Posted(transfer, elements)) = self.announced.remove(&(from, message))
+        let Some(Announced::Posted(transfer, region)) = self.announced.remove(&(from, message))
         else {
             return Err(ArbiterError::UnknownPayload { from, message });
         };
         let open = self.transfers.get_mut(&transfer).expect("posted payloads keep transfers open");
-        open.land(&elements, &mut self.completed);
+        region.boxes().iter().for_each(|part| open.land(part, &mut self.completed));
         if open.is_over() {
             self.transfers.remove(&transfer);
         }
@@ -314,17 +335,19 @@ impl Arbiter {
     }
 
     /// Ends the transfers for consumers before `task`: all their receives have
-    /// completed, so every announcement must have been used. O(open transfers).
+    /// completed, so every announcement must have been used. O(open transfers and messages under way).
     ///
     /// # Errors
     /// [`ArbiterError::Unexpected`] for a pilot that found no receive.
     pub fn close_before(&mut self, task: TaskId) -> Result<(), ArbiterError> {
         self.closed_before = task;
-        let left_over = |(id, open): (&TransferId, &Transfer)| {
-            open.waiting.iter().next().filter(|_| id.consumer < task).map(|(_, early)| *early)
+        let early = |(name, announced): (&Name, &Announced)| match announced {
+            Announced::Early(pilot, _) if pilot.transfer.consumer < task => {
+                Some((name.0, pilot.transfer, self.transfers[&pilot.transfer].lacks(&pilot.region)))
+            }
+            _ => None,
         };
-        if let Some((from, pilot)) = self.transfers.iter().find_map(left_over) {
-            let Pilot { transfer, elements, .. } = pilot;
+        if let Some((from, transfer, elements)) = self.announced.iter().find_map(early) {
             return Err(ArbiterError::Unexpected { from, transfer, elements });
         }
         self.transfers.retain(|id, open| {
@@ -364,8 +387,8 @@ impl Arbiter {
     pub fn announced_by(&self, instruction: InstructionId) -> Vec<NodeId> {
         let Some((transfer, missing)) = self.open_part(instruction) else { return Vec::new() };
         let on_its_way = self.announced.iter().filter(|(_, announced)| match announced {
-            Announced::Posted(of, elements) => *of == transfer && missing.intersects_box(elements),
-            Announced::Early => false,
+            Announced::Posted(of, region) => *of == transfer && missing.intersects(region),
+            Announced::Early(..) => false,
         });
         let mut nodes: Vec<_> = on_its_way.map(|((from, _), _)| *from).collect();
         nodes.sort_unstable();
@@ -402,19 +425,18 @@ impl Arbiter {
             return Err(ArbiterError::InconsistentReceives { instruction, transfer, region });
         }
         let expected = Outstanding::of(&inbound.region);
-        let mut landing = Landing {
+        let complete = open.take_complete(&mut self.announced, inbound, &expected);
+        open.landings.push(Landing {
             receive,
             inbound: inbound.clone(),
             unannounced: expected.clone(),
             missing: expected,
-        };
-        let parts = inbound.region.boxes().iter();
-        let mine: SmallVec<[(NodeId, Pilot); 2]> =
-            parts.flat_map(|part| take_sharing(&mut open.waiting, part)).collect();
-        let posts: Result<SmallVec<[PostReceive; 2]>, _> =
-            mine.iter().map(|(from, pilot)| landing.announce(*from, pilot)).collect();
-        open.landings.push(landing);
-        posts?.into_iter().for_each(|post| self.post(post));
+        });
+        let announce =
+            |(from, pilot): (NodeId, Pilot)| Ok((open.announce(from, &pilot)?, pilot.region));
+        let posts: SmallVec<[_; 2]> =
+            complete.into_iter().map(announce).collect::<Result<_, _>>()?;
+        posts.into_iter().for_each(|(post, region)| self.post(post, region));
         Ok(())
     }
 
@@ -429,14 +451,85 @@ impl Arbiter {
         })
     }
 
-    fn post(&mut self, post: PostReceive) {
-        let posted = Announced::Posted(post.transfer, post.elements);
+    fn post(&mut self, post: PostReceive, region: Region) {
+        let posted = Announced::Posted(post.transfer, region);
         self.announced.insert((post.from, post.message), posted);
         self.posts.push_back(post);
     }
 }
 
 impl Transfer {
+    /// For how many boxes of a region no receive has begun.
+    fn lacking(&self, region: &Region) -> usize {
+        region.boxes().iter().filter(|part| self.landings.of(part).is_none()).count()
+    }
+
+    /// The first box of a region for which no receive has begun.
+    fn lacks(&self, region: &Region) -> Box3 {
+        let mut boxes = region.boxes().iter();
+        boxes.find(|part| self.landings.of(part).is_none()).copied().unwrap_or(Box3::EMPTY)
+    }
+
+    /// Takes out the early pilots that lack nothing once a receive begins, of which all is still `expected`.
+    fn take_complete(
+        &mut self,
+        announced: &mut IdMap<Name, Announced>,
+        inbound: &Inbound,
+        expected: &Outstanding,
+    ) -> SmallVec<[(NodeId, Pilot); 2]> {
+        let mut complete: SmallVec<[Name; 2]> = SmallVec::new();
+        for (_, name) in self.waiting.sharing(&inbound.region.bounding_box()) {
+            let Some(Announced::Early(pilot, lacking)) = announced.get_mut(name) else {
+                unreachable!("{} of {} is early", name.1, name.0)
+            };
+            let boxes = pilot.region.boxes().iter();
+            let found = boxes.filter(|part| expected.intersects_box(part)).count();
+            // A box that lies in two receives is found twice. It is refused when it is announced.
+            *lacking = lacking.saturating_sub(found);
+            if *lacking == 0 {
+                complete.push(*name);
+            }
+        }
+        let take = |name: Name| {
+            let Some(Announced::Early(pilot, _)) = announced.remove(&name) else {
+                unreachable!("as just seen")
+            };
+            self.waiting.remove(&pilot.region.bounding_box(), &name);
+            (name.0, pilot)
+        };
+        complete.into_iter().map(take).collect()
+    }
+
+    /// Takes notice of a pilot for all boxes of which receives have begun.
+    fn announce(&mut self, from: NodeId, pilot: &Pilot) -> Result<PostReceive, ArbiterError> {
+        let Pilot { message, transfer, .. } = *pilot;
+        let mut elem_size = 0;
+        let mut parts = SmallVec::with_capacity(pilot.region.boxes().len());
+        for part in pilot.region.boxes() {
+            let outside = || {
+                let (elements, expected) = (*part, Box::default());
+                ArbiterError::OutsideRegion { from, transfer, elements, expected }
+            };
+            let position = self.landings.of(part).ok_or_else(outside)?;
+            let landing = self.landings.at(position);
+            landing.announce(from, pilot, part)?;
+            let target = landing.inbound.target;
+            if pilot.region.boxes().len() > 1 && target.memory != MemoryId::HOST {
+                let (elements, memory) = (*part, target.memory);
+                return Err(ArbiterError::ApartOnDevice {
+                    from,
+                    transfer,
+                    message,
+                    elements,
+                    memory,
+                });
+            }
+            elem_size = landing.inbound.elem_size;
+            parts.push((*part, target));
+        }
+        Ok(PostReceive { from, message, transfer, parts, elem_size })
+    }
+
     /// Counts `arrived` in, and appends what that completes.
     fn land(&mut self, arrived: &Box3, completed: &mut VecDeque<InstructionId>) {
         self.landings.land(arrived, |receive| completed.push_back(receive));
@@ -458,17 +551,4 @@ impl Transfer {
     fn is_over(&self) -> bool {
         self.landings.is_empty() && self.awaits.is_empty() && self.waiting.is_empty()
     }
-}
-
-/// Takes out the pilots of what shares an element with `part`.
-fn take_sharing(
-    waiting: &mut BoxIndex<(NodeId, Pilot)>,
-    part: &Box3,
-) -> SmallVec<[(NodeId, Pilot); 2]> {
-    let mine: SmallVec<[(NodeId, Pilot); 2]> =
-        waiting.sharing(part).map(|(_, early)| *early).collect();
-    for early in &mine {
-        waiting.remove(&early.1.elements, early);
-    }
-    mine
 }

@@ -14,6 +14,7 @@ mod boxed;
 mod exchange;
 mod local;
 
+pub(crate) use exchange::dense_boxes;
 pub use exchange::{CollectiveExchange, MemoryPart, find_in, pack, unpack};
 pub use local::{LocalCommunicator, local_cluster};
 

@@ -192,8 +192,11 @@ impl Node {
                 let values = self.memory.load(&source, &elements);
                 self.memory.store(&target, &elements, &values);
             }
-            InstructionKind::Send { to, transfer, source, elements, .. } => {
-                messages.push((to, transfer, (elements, self.memory.load(&source, &elements))));
+            InstructionKind::Send { to, transfer, source, region, .. } => {
+                for elements in region.boxes() {
+                    let values = self.memory.load(&source, elements);
+                    messages.push((to, transfer, (*elements, values)));
+                }
             }
             InstructionKind::Receive(inbound) => {
                 self.take_in(inbound.transfer, &inbound.target, &inbound.region);

@@ -158,7 +158,14 @@ pub enum Elements<'a> {
     Region(&'a Region),
 }
 
-impl Elements<'_> {
+impl<'a> Elements<'a> {
+    /// Those of a region: as a box, if it is one.
+    fn of(region: &'a Region) -> Self {
+        match region.boxes() {
+            [one] => Self::Box(*one),
+            _ => Self::Region(region),
+        }
+    }
     /// The smallest box that holds them.
     #[must_use]
     pub fn bounding_box(self) -> Box3 {
@@ -386,9 +393,9 @@ impl InstructionKind {
                     ..Effects::nothing("copy", lane)
                 }
             }
-            Self::Send { to, message, transfer, source, elements, elem_size } => {
+            Self::Send { to, message, transfer, source, region, elem_size } => {
                 let part = ExchangePart::Send { to: *to, message: *message };
-                let elements = Elements::Box(*elements);
+                let elements = Elements::of(region);
                 Effects {
                     elem_size: Some(*elem_size),
                     source: Some(Touch::read(transfer.buffer, source, elements)),

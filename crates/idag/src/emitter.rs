@@ -27,11 +27,11 @@ pub(crate) struct Emitter<'a> {
 }
 
 /// What one message is about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parcel {
     pub(crate) to: NodeId,
     pub(crate) transfer: TransferId,
-    pub(crate) elements: Box3,
+    pub(crate) region: Region,
     pub(crate) elem_size: u64,
 }
 
@@ -141,8 +141,7 @@ impl<'a> Emitter<'a> {
 
     /// Sends elements that lie in an allocation, and announces them.
     pub(crate) fn send(&mut self, backing: &mut Backing, parcel: Parcel) {
-        let Parcel { to, transfer, elements, elem_size } = parcel;
-        let region = Region::from(elements);
+        let Parcel { to, transfer, region, elem_size } = parcel;
         let mut waits = self.stream.waits();
         backing.before_read(&region, &mut waits);
         #[cfg(feature = "mutants")]
@@ -152,16 +151,16 @@ impl<'a> Emitter<'a> {
         let from_device = backing.placement.memory.device().is_some();
         #[cfg(feature = "mutants")]
         let waits = mistakes::departs(waits, || self.stream.waits(), from_device);
-        self.out.pilots.push(Pilot { to, message, transfer, elements, from_device });
+        self.out.pilots.push(Pilot { to, message, transfer, region: region.clone(), from_device });
         #[cfg(feature = "mutants")]
         mistakes::announce(self.out.pilots.last_mut());
         let source = backing.placement;
         #[cfg(feature = "mutants")]
         let source = celerity_mutants::Mutant::SendFromShiftedSource
-            .alter(source, |source| Placement { extent: elements, ..source });
-        let kind = InstructionKind::Send { to, message, transfer, source, elements, elem_size };
-        let id = self.stream.emit(self.out, kind, waits);
-        backing.note_read(id, &region);
+            .alter(source, |source| Placement { extent: region.bounding_box(), ..source });
+        backing.note_read(self.stream.frontier.next_id(), &region);
+        let kind = InstructionKind::Send { to, message, transfer, source, region, elem_size };
+        self.stream.emit(self.out, kind, waits);
     }
 
     /// Receives all that is inbound at once. The caller notes who has written what.

@@ -214,7 +214,7 @@ pub enum InstructionKind {
         /// Bytes of one element.
         elem_size: u64,
     },
-    /// Sends a box of elements to another node.
+    /// Sends elements to another node, in one message.
     Send {
         /// The node that receives.
         to: NodeId,
@@ -222,10 +222,10 @@ pub enum InstructionKind {
         message: MessageId,
         /// What the data is for.
         transfer: TransferId,
-        /// The allocation that the elements are read from.
+        /// The allocation that the elements are read from: in host memory, if they are more than a box.
         source: Placement,
-        /// The elements: inside the source's extent.
-        elements: Box3,
+        /// The elements: inside the source's extent, at most [`Pilot::MOST_BOXES`] boxes.
+        region: Region,
         /// Bytes of one element.
         elem_size: u64,
     },
@@ -329,7 +329,7 @@ pub struct CollectivePart {
 }
 
 /// Tells a receiver, ahead of time, what a message will bring (instruction-graph preprint, §3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Pilot {
     /// The node that receives.
@@ -338,8 +338,30 @@ pub struct Pilot {
     pub message: MessageId,
     /// What the data is for.
     pub transfer: TransferId,
-    /// The elements that it brings.
-    pub elements: Box3,
+    /// The elements that it brings, at most [`MOST_BOXES`](Self::MOST_BOXES) boxes.
+    pub region: Region,
     /// Whether the elements leave from a device's memory.
     pub from_device: bool,
+}
+
+impl Pilot {
+    /// The most boxes that one message brings. More would not fit what MPIs send to a process of the same host
+    /// at once, 4 KiB, and gain little: with so many, what a message costs is spread over enough.
+    pub const MOST_BOXES: usize = 64;
+
+    /// The elements as they are on their way: see [`in_transit`].
+    #[must_use]
+    pub fn in_transit(&self) -> Box3 {
+        in_transit(&self.region)
+    }
+}
+
+/// A region as one box, which is how a message brings it: itself, if it is a box, and otherwise a row of its elements, box by
+/// box in the order of the region, each of them row-major.
+#[must_use]
+pub fn in_transit(region: &Region) -> Box3 {
+    match region.boxes() {
+        [one] => *one,
+        _ => Box3::new([0; 3], [1, 1, region.volume()]),
+    }
 }

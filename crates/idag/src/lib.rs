@@ -8,6 +8,7 @@ mod backings;
 mod box_groups;
 mod broadcast;
 mod buffer;
+mod bundles;
 mod coherence;
 mod collective;
 mod diagnostic;
@@ -53,7 +54,7 @@ pub use graph::{InstructionGraph, InstructionGraphConfig};
 pub use instruction::{
     AllocationId, BoundAccess, CollectivePart, DeviceId, DeviceMemory, Inbound, Instruction,
     InstructionDependencies, InstructionId, InstructionKind, MemoryId, MessageId, Participation,
-    Pilot, Placement,
+    Pilot, Placement, in_transit,
 };
 pub use lookahead::{Lookahead, LookaheadQueue, Released};
 pub use verify::{Broken, verify};

@@ -68,8 +68,8 @@ pub(crate) fn announce(pilot: Option<&mut Pilot>) {
         pilot.message = MessageId::from_index(pilot.message.index().saturating_sub(1));
     }
     if Mutant::PilotShortByOne.is_active() {
-        let (min, mut max) = pilot.elements.corners();
+        let (min, mut max) = pilot.region.bounding_box().corners();
         max[0] = (max[0] - 1).max(min[0] + 1);
-        pilot.elements = Box3::new(min, max);
+        pilot.region = Box3::new(min, max).into();
     }
 }

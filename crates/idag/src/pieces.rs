@@ -14,6 +14,10 @@ pub(crate) type Boxes = SmallVec<[Box3; 3]>;
 /// From so many on, boxes are joined all at once: one by one, each would be compared with all others.
 pub(crate) const MANY: usize = if cfg!(any(miri, feature = "mutants")) { 3 } else { 32 };
 
+/// So many pieces of a region are sent and received each by itself: who needs one does not wait for the others. Of more, as where
+/// tables say what is read, all that lies in one allocation comes at once, and what is small leaves in [bundles](crate::bundles).
+pub(crate) const MOST_APART: usize = if cfg!(feature = "mutants") { 4 } else { 16 };
+
 /// The parts of a region whose bounding boxes do not overlap or touch: each
 /// needs a contiguous allocation, since a sender's box may span it (instruction-graph preprint,
 /// §3.4 b).
@@ -53,12 +57,33 @@ fn for_each_piece(region: &Region, mut visit: impl FnMut(&Region)) {
     }
 }
 
-/// The boxes that regions need in one piece each, if messages arrive in them:
-/// the bounds of their [`contiguous_pieces`].
+/// A box of this many times the elements that are needed of it is worth having, if they are many pieces: one allocation for all, as
+/// kernels that read them have, costs less than one for each.
+const SPREAD: u64 = 256;
+
+/// Visits boxes that regions need in one piece each, if messages leave from them or arrive in them, and how many elements of each are needed: the
+/// bounds of its [`contiguous_pieces`]; or, if these are many, a box around all of them, which is needed as a whole.
+fn for_each_place(region: &Region, mut visit: impl FnMut(Box3, u64)) {
+    let single = |piece: &Region| (piece.bounding_box(), piece.volume());
+    if region.boxes().len() <= MOST_APART {
+        return for_each_piece(region, |piece| {
+            let (bounds, needed) = single(piece);
+            visit(bounds, needed);
+        });
+    }
+    let pieces = contiguous_pieces(region);
+    let (around, needed) = single(region);
+    if pieces.len() > MOST_APART && around.volume() / SPREAD <= needed {
+        return visit(around, around.volume());
+    }
+    pieces.iter().map(single).for_each(|(bounds, needed)| visit(bounds, needed));
+}
+
+/// The boxes that regions need in one piece each, if messages arrive in them.
 pub(crate) fn contiguous_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
     let mut boxes = Boxes::new();
     for region in regions {
-        for_each_piece(region, |piece| boxes.push(piece.bounding_box()));
+        for_each_place(region, |bounds, _| boxes.push(bounds));
     }
     boxes
 }
@@ -88,7 +113,7 @@ pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>)
     for region in regions {
         // What an all-gather sends is the same for all.
         if last != Some(region) {
-            for_each_piece(region, |piece| pieces.push((piece.bounding_box(), piece.volume())));
+            for_each_place(region, |bounds, needed| pieces.push((bounds, needed)));
             last = Some(region);
         }
     }
@@ -301,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_many_pieces_leave_from_is_what_few_of_them_do() {
-        let (rows, all) = (|at: usize| rows(3 * at, 1 + at % 2), 2 * MANY);
+        let (rows, all) = (|at: usize| rows(1000 * at, 1 + at % 2), 2 * MANY);
         let region = Region::from_boxes((0..all).flat_map(|at| rows(at).boxes().to_vec()));
         let each: Vec<Box3> = (0..all).map(|at| rows(at).bounding_box()).collect();
         let mut found = departure_boxes([&region, &region]).to_vec();
@@ -310,10 +335,29 @@ mod tests {
         // Corners that are mostly empty, each with an element within its bounds.
         let corner = |at: usize| {
             let parts = [([0, 0], [1, 8]), ([0, 0], [8, 1]), ([5, 5], [1, 1])];
-            parts.map(|([y, x], range)| Box3::from_offset_range([20 * at + y, x], range))
+            parts.map(|([y, x], range)| Box3::from_offset_range([2000 * at + y, x], range))
         };
         let corners = Region::from_boxes((0..MANY).flat_map(corner));
         assert!(departure_boxes([&corners]).is_empty());
+    }
+
+    #[test]
+    fn many_pieces_have_one_place_unless_that_is_nearly_empty() {
+        let every = |apart: usize, count: usize| {
+            Region::from_boxes((0..count).flat_map(|at| rows(apart * at, 1).boxes().to_vec()))
+        };
+        let bounds = |region: &Region| Boxes::from_iter([region.bounding_box()]);
+        let [few, many, far] =
+            [every(3, MOST_APART), every(3, MOST_APART + 1), every(300, MOST_APART + 1)];
+        for places in [contiguous_boxes([&few]), departure_boxes([&few])] {
+            assert_eq!(places.len(), MOST_APART);
+        }
+        for places in [contiguous_boxes([&many]), departure_boxes([&many])] {
+            assert_eq!(places, bounds(&many));
+        }
+        for places in [contiguous_boxes([&far]), departure_boxes([&far])] {
+            assert_eq!(places.len(), MOST_APART + 1);
+        }
     }
 
     #[test]

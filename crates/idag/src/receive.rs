@@ -9,7 +9,7 @@ use crate::buffer::{AnnouncedData, BufferState};
 use crate::emitter::Emitter;
 use crate::instruction::{Inbound, InstructionId, MemoryId};
 use crate::links::Links;
-use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
+use crate::pieces::{MOST_APART, Pieces, consumer_split, contiguous_pieces};
 
 /// Receives all that is awaited; `consumers` are the regions that launches read, `arrival` is the
 /// memory that a piece goes to, in which its bounds have been allocated, and `onwards` is the way
@@ -58,10 +58,6 @@ pub(crate) fn receive<'a>(
         }
     }
 }
-
-/// So many pieces of a region are received each by itself: who needs one does not wait for the others. Of more, as where tables
-/// say what is read, all that lies in one allocation comes at once.
-const MOST_APART: usize = if cfg!(feature = "mutants") { 4 } else { 16 };
 
 /// A memory, and the position of an allocation there.
 type Place = (MemoryId, usize);

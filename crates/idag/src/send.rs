@@ -1,5 +1,5 @@
 //! Pass: a push command becomes sends, one per target, box and original producer, each announced by
-//! a pilot (instruction-graph preprint, §3.4). What the network [takes](crate::wires) from a
+//! a pilot (instruction-graph preprint, §3.4); many small boxes leave in [bundles](crate::bundles). What the network [takes](crate::wires) from a
 //! device's memory leaves from where it was written. The rest leaves from host memory, piece by
 //! piece, so that copies and messages overlap. Data that
 //! goes to several nodes is copied to the host once: to the buffer's allocation there, or to a
@@ -12,6 +12,7 @@ use celerity_regions::{Box3, BoxIndex, Region};
 use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
 use crate::buffer::BufferState;
+use crate::bundles::Bundles;
 use crate::coherence::{bring, is_current};
 use crate::emitter::{Emitter, Parcel};
 use crate::gather::pack;
@@ -29,11 +30,11 @@ pub(crate) fn push(
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
     match wires {
-        None => push_from_host(emitter, buffer, links, (transfer, targets)),
+        None => push_from_host(emitter, buffer, (links, wires), (transfer, targets)),
         Some(wires) => {
             let left = push_from_devices(emitter, buffer, (links, wires), (transfer, targets));
             if !left.is_empty() {
-                push_from_host(emitter, buffer, links, (transfer, &left));
+                push_from_host(emitter, buffer, (links, Some(wires)), (transfer, &left));
             }
         }
     }
@@ -52,8 +53,9 @@ fn push_from_devices(
         for (elements, (_, origin)) in by_producer(buffer, region) {
             if let Some(position) = wires.departure(buffer, links, origin, &elements) {
                 let backing = &mut buffer.backings_mut(origin)[position];
-                emitter.send(backing, Parcel { to: *to, transfer, elements, elem_size });
-                region.subtract(&elements.into());
+                let elements = Region::from(elements);
+                region.subtract(&elements);
+                emitter.send(backing, Parcel { to: *to, transfer, region: elements, elem_size });
             }
         }
     }
@@ -64,24 +66,45 @@ fn push_from_devices(
 fn push_from_host(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
-    links: &Links,
+    (links, wires): (&Links, Option<&DeviceWires>),
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
     let boxes = departures(buffer, links, targets);
     let needs = Needs { boxes, discarded: Region::empty() };
     allocate(emitter, buffer, MemoryId::HOST, &needs, &Reservations::default());
     let elem_size = buffer.elem_size;
+    // Who may put what arrives into a device's memory gets each box by itself.
+    let goes_to_host = |(to, _): &(NodeId, Region)| wires.is_none_or(|wires| !wires.reach(*to));
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
+        let send = |emitter: &mut Emitter<'_>, backing: &mut Backing, region: &Region| {
+            for &(to, _) in same {
+                emitter.send(backing, Parcel { to, transfer, region: region.clone(), elem_size });
+            }
+        };
+        let mut bundles = Bundles::of(&same[0].1).filter(|_| same.iter().all(goes_to_host));
         // Noted together, since there may be thousands.
         let mut brought = Boxes::new();
         for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
             for elements in pieces(buffer, links, &elements) {
-                let backing = provide(emitter, buffer, links, (elements, origin), &mut brought);
-                for &(to, _) in same {
-                    emitter.send(backing, Parcel { to, transfer, elements, elem_size });
+                let leaving =
+                    match provide(emitter, buffer, links, (elements, origin), &mut brought) {
+                        Provided::Staged(backing) => {
+                            send(emitter, backing, &elements.into());
+                            continue;
+                        }
+                        Provided::Allocated(position) => match &mut bundles {
+                            None => Some((position, Region::from(elements))),
+                            Some(bundles) => bundles.add(position, elements, elem_size),
+                        },
+                    };
+                if let Some((position, region)) = leaving {
+                    send(emitter, &mut buffer.backings_mut(MemoryId::HOST)[position], &region);
                 }
             }
+        }
+        for (position, region) in bundles.into_iter().flat_map(Bundles::into_rest) {
+            send(emitter, &mut buffer.backings_mut(MemoryId::HOST)[position], &region);
         }
         if !brought.is_empty() {
             buffer.note_current(&Region::from_boxes(brought), MemorySet::only(MemoryId::HOST));
@@ -134,6 +157,14 @@ fn anything_leaves(buffer: &BufferState, links: &Links, region: &Region, extent:
     by_producer(buffer, region).iter().any(leaves)
 }
 
+/// Where elements can be sent from.
+enum Provided<'a> {
+    /// The allocation in this position.
+    Allocated(usize),
+    /// A stage.
+    Staged(&'a mut Backing),
+}
+
 /// Brings `part`, which was written to `origin`, to the host in one piece: to
 /// the allocation for it, or else to a stage. If it was brought to the allocation, `brought` gets it, which is current
 /// there then.
@@ -143,31 +174,32 @@ fn provide<'a>(
     links: &Links,
     (part, origin): (Box3, MemoryId),
     brought: &mut Boxes,
-) -> &'a mut Backing {
-    if leaves_from_allocation(buffer, links, origin, &part) {
+) -> Provided<'a> {
+    if let Some(position) = leaves_from_allocation(buffer, links, origin, &part) {
         if bring(emitter, buffer, links, MemoryId::HOST, &part.into()) {
             brought.push(part);
         }
-        return buffer.backing(MemoryId::HOST, &part);
+        return Provided::Allocated(position);
     }
     let identity = buffer.identity();
-    pack(emitter, buffer.memory_and_stages(origin), identity, links, part)
+    Provided::Staged(pack(emitter, buffer.memory_and_stages(origin), identity, links, part))
 }
 
-/// Whether the host has an allocation for `part`, with nothing to copy to it, or nothing that
-/// would stop in a dense stage on its way: such a part leaves from that stage, in one piece and
+/// The position of the allocation that the host has for `part`, with nothing to copy to it, or nothing that
+/// would stop in a dense stage on its way. A part that would leaves from that stage, in one piece and
 /// a copy sooner.
 fn leaves_from_allocation(
     buffer: &BufferState,
     links: &Links,
     origin: MemoryId,
     part: &Box3,
-) -> bool {
-    let Some(position) = buffer.backing_of(MemoryId::HOST, part) else { return false };
+) -> Option<usize> {
+    let position = buffer.backing_of(MemoryId::HOST, part)?;
     let extent = &buffer.backings(MemoryId::HOST)[position].placement.extent;
-    !links.linearize_some()
+    let leaves = !links.linearize_some()
         || is_current(buffer, MemoryId::HOST, &(*part).into())
-        || !is_gathered(buffer, links, origin, part, extent)
+        || !is_gathered(buffer, links, origin, part, extent);
+    leaves.then_some(position)
 }
 
 /// Whether `part` would stop in a dense stage on the host on its way from the memory `origin` to

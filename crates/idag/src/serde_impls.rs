@@ -130,7 +130,7 @@ fn check_moved(effects: &Effects<'_>) -> Result<(), String> {
 }
 
 fn check_pilot(pilot: &Pilot) -> Result<(), String> {
-    match pilot.elements.is_empty() {
+    match pilot.region.is_empty() {
         true => Err(format!("{} brings nothing", pilot.message)),
         false => Ok(()),
     }

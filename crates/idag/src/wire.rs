@@ -1,4 +1,4 @@
-//! Pilots on the wire: 96 bytes each, plain old data. Knows neither a network nor how a message is
+//! Pilots on the wire: 96 bytes each, and 48 more for each further box; plain old data. Knows neither a network nor how a message is
 //! framed: bytes go in and come out.
 //!
 //! | bytes | content |
@@ -9,11 +9,12 @@
 //! | 24..32 | the message |
 //! | 32..40 | the transfer's consumer, a task |
 //! | 40..48 | the transfer's buffer |
-//! | 48..72 | the box's minimum: three coordinates |
-//! | 72..96 | the box's maximum: three coordinates |
+//! | 48..72 | the first box's minimum: three coordinates |
+//! | 72..96 | the first box's maximum: three coordinates |
+//! | 96..144 | the second box, in the order of the [region](Region); and so on, up to [`Pilot::MOST_BOXES`] |
 //!
-//! Each number is one little-endian word of 64 bits. A pilot is two cache lines less a half, and is
-//! coded by twelve moves.
+//! Each number is one little-endian word of 64 bits. A pilot of one box, as nearly all are, is two cache lines less a
+//! half, and is coded by twelve moves.
 //!
 //! ```
 //! use celerity_cdag::{NodeId, TransferId};
@@ -23,31 +24,42 @@
 //! let (from, to) = (NodeId::from_index(0), NodeId::from_index(1));
 //! let transfer =
 //!     TransferId { consumer: TaskId::from_index(3), buffer: BufferId::from_index(0) };
-//! let elements = Box3::from_range([4, 8]);
+//! let region = Box3::from_range([4, 8]).into();
 //! let message = MessageId::from_index(7);
-//! let pilot = Pilot { to, message, transfer, elements, from_device: false };
+//! let pilot = Pilot { to, message, transfer, region, from_device: false };
 //! let bytes = wire::encode(&pilot, from);
 //! assert_eq!(wire::decode(&bytes, 2, to), Ok((from, pilot)));
 //! assert!(wire::decode(&bytes[1..], 2, to).is_err());
 //! ```
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_regions::{Box3, Coord3};
+use celerity_regions::{Box3, Coord3, Region};
 use celerity_tdag::{BufferId, TaskId};
+use smallvec::SmallVec;
 
 use crate::instruction::{MessageId, Pilot};
 
-/// The length of a pilot in bytes.
-pub const PILOT_LEN: usize = 8 * WORDS;
+/// The length in bytes of a pilot of one box.
+pub const PILOT_LEN: usize = 8 * (IDS + CORNERS);
+
+/// The length in bytes of the longest pilot.
+pub const LONGEST_PILOT: usize = 8 * (IDS + CORNERS * Pilot::MOST_BOXES);
+
+/// The bytes of a pilot. Those of one box are stored without a heap allocation.
+pub type PilotBytes = SmallVec<[u8; PILOT_LEN]>;
 
 /// The version of the layout.
-pub const PILOT_VERSION: u8 = 2;
+pub const PILOT_VERSION: u8 = 3;
 
 /// The first word of every pilot; its last byte is the version.
 pub const MAGIC: u64 =
     u64::from_le_bytes([b'C', b'E', b'L', b'P', b'I', b'L', b'T', PILOT_VERSION]);
 
-const WORDS: usize = 12;
+/// Words before the boxes.
+const IDS: usize = 6;
+
+/// Words of a box.
+const CORNERS: usize = 6;
 
 /// Set in the receiver's word if the elements leave from a device's memory.
 const FROM_DEVICE: u64 = 1 << 63;
@@ -56,8 +68,11 @@ const FROM_DEVICE: u64 = 1 << 63;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PilotError {
-    /// Not as many bytes as a pilot has.
-    #[error("a pilot has {PILOT_LEN} bytes, but {found} came; the message was cut or mixed up")]
+    /// Not as many bytes as any pilot has.
+    #[error(
+        "a pilot has {PILOT_LEN} bytes, and {} more for each further box, but {found} came; the message was cut or mixed up",
+        8 * CORNERS
+    )]
     Length {
         /// How many bytes came.
         found: usize,
@@ -109,26 +124,47 @@ pub enum PilotError {
         /// The indices behind the greatest ones that the pilot claims.
         max: Coord3,
     },
+    /// The boxes are not those of a [region](Region), in its order, or are several that leave from a device's memory.
+    #[error(
+        "{message} from {from} announces {boxes} boxes that are not those of a region in host memory, in their order"
+    )]
+    Boxes {
+        /// The node that has sent the pilot.
+        from: NodeId,
+        /// The sender's number of the message.
+        message: MessageId,
+        /// How many there are.
+        boxes: usize,
+    },
 }
 
 /// The bytes of a pilot that `from` sends.
+///
+/// # Panics
+/// If it has no box, or more than [`Pilot::MOST_BOXES`].
 #[must_use]
 #[inline]
-pub fn encode(pilot: &Pilot, from: NodeId) -> [u8; PILOT_LEN] {
-    let Pilot { to, message, transfer: TransferId { consumer, buffer }, elements, from_device } =
+pub fn encode(pilot: &Pilot, from: NodeId) -> PilotBytes {
+    let Pilot { to, message, transfer: TransferId { consumer, buffer }, region, from_device } =
         pilot;
     let receiver = to.index() | if *from_device { FROM_DEVICE } else { 0 };
-    let ids = [from.index(), receiver, message.index(), consumer.index(), buffer.index()];
-    let mut words: [u64; WORDS] = [MAGIC; WORDS];
-    words[1..6].copy_from_slice(&ids);
-    words[6..9].copy_from_slice(&elements.min());
-    words[9..].copy_from_slice(&elements.max());
-    bytemuck::cast(words.map(u64::to_le))
+    let ids = [MAGIC, from.index(), receiver, message.index(), consumer.index(), buffer.index()];
+    let (first, more) = region.boxes().split_first().expect("a pilot announces elements");
+    let mut words = [0; IDS + CORNERS];
+    words[..IDS].copy_from_slice(&ids);
+    words[IDS..].copy_from_slice(&corners(first));
+    let bytes: [u8; PILOT_LEN] = bytemuck::cast(words.map(u64::to_le));
+    let mut bytes = PilotBytes::from(bytes);
+    assert!(more.len() < Pilot::MOST_BOXES, "a pilot announces {} boxes", more.len() + 1);
+    for part in more {
+        bytes.extend_from_slice(bytemuck::bytes_of(&corners(part).map(u64::to_le)));
+    }
+    bytes
 }
 
 /// The sender and the pilot that came to `local`, one of `nodes` nodes.
 ///
-/// The bytes may come from anywhere and need no alignment. Nothing is allocated.
+/// The bytes may come from anywhere and need no alignment. Nothing is allocated for a pilot of one box.
 ///
 /// # Errors
 /// [`PilotError`] says what is wrong with them. Whether task, buffer and message exist is for the
@@ -136,11 +172,14 @@ pub fn encode(pilot: &Pilot, from: NodeId) -> [u8; PILOT_LEN] {
 /// §3.4).
 #[inline]
 pub fn decode(bytes: &[u8], nodes: usize, local: NodeId) -> Result<(NodeId, Pilot), PilotError> {
-    let bytes: &[u8; PILOT_LEN] =
-        bytes.try_into().map_err(|_| PilotError::Length { found: bytes.len() })?;
-    let words: [u64; WORDS] = bytemuck::cast(*bytes);
-    let [magic, from, to, message, consumer, buffer, x0, y0, z0, x1, y1, z1] =
-        words.map(u64::from_le);
+    let length = || PilotError::Length { found: bytes.len() };
+    let (ids, boxes) = bytes.split_first_chunk::<{ 8 * IDS }>().ok_or_else(length)?;
+    let (boxes, rest) = boxes.as_chunks::<{ 8 * CORNERS }>();
+    if !rest.is_empty() || boxes.is_empty() || boxes.len() > Pilot::MOST_BOXES {
+        return Err(length());
+    }
+    let ids: [u64; IDS] = bytemuck::cast(*ids);
+    let [magic, from, to, message, consumer, buffer] = ids.map(u64::from_le);
     check_magic(magic)?;
     let from_device = to & FROM_DEVICE != 0;
     let (from, to) = (NodeId::from_index(from), NodeId::from_index(to & !FROM_DEVICE));
@@ -151,14 +190,35 @@ pub fn decode(bytes: &[u8], nodes: usize, local: NodeId) -> Result<(NodeId, Pilo
         return Err(PilotError::Receiver { from, to, local });
     }
     let message = MessageId::from_index(message);
-    let (min, max) = ([x0, y0, z0], [x1, y1, z1]);
-    let elements = Box3::new(min, max);
-    if elements.is_empty() {
-        return Err(PilotError::Elements { from, message, min, max });
-    }
+    let part = |bytes: &[u8; 8 * CORNERS]| {
+        let words: [u64; CORNERS] = bytemuck::cast(*bytes);
+        let [x0, y0, z0, x1, y1, z1] = words.map(u64::from_le);
+        let (min, max) = ([x0, y0, z0], [x1, y1, z1]);
+        let part = Box3::new(min, max);
+        if part.is_empty() {
+            return Err(PilotError::Elements { from, message, min, max });
+        }
+        Ok(part)
+    };
+    let region = match boxes {
+        [one] => Region::from(part(one)?),
+        _ => {
+            let parts = boxes.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+            let region = Region::from_boxes(parts.iter().copied());
+            if region.boxes() != parts || from_device {
+                return Err(PilotError::Boxes { from, message, boxes: parts.len() });
+            }
+            region
+        }
+    };
     let (consumer, buffer) = (TaskId::from_index(consumer), BufferId::from_index(buffer));
     let transfer = TransferId { consumer, buffer };
-    Ok((from, Pilot { to, message, transfer, elements, from_device }))
+    Ok((from, Pilot { to, message, transfer, region, from_device }))
+}
+
+fn corners(part: &Box3) -> [u64; CORNERS] {
+    let ([x0, y0, z0], [x1, y1, z1]) = part.corners();
+    [x0, y0, z0, x1, y1, z1]
 }
 
 fn check_magic(found: u64) -> Result<(), PilotError> {

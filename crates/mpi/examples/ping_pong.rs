@@ -123,8 +123,8 @@ impl Pair {
         let to = NodeId::from_index(u64::from(self.first));
         let transfer =
             TransferId { consumer: TaskId::from_index(1), buffer: BufferId::from_index(0) };
-        let elements = payload.elements;
-        let pilot = Pilot { to, message, transfer, elements, from_device: false };
+        let region = payload.elements.into();
+        let pilot = Pilot { to, message, transfer, region, from_device: false };
         self.end.send_pilot(&pilot, 0);
         // SAFETY: the buffer is left alone until the report, awaited next.
         unsafe { self.end.send(to, payload) };

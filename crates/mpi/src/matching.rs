@@ -120,9 +120,9 @@ impl Incoming {
         let number = self.windows[from.slot()].announce();
         let name = (from, pilot.message);
         if let Some(payload) = self.unannounced.remove(&name) {
-            return self.admit(from, (number, pilot.elements), payload);
+            return self.admit(from, (number, pilot.in_transit()), payload);
         }
-        match self.announced.insert(name, (number, pilot.elements)) {
+        match self.announced.insert(name, (number, pilot.in_transit())) {
             None => Ok(None),
             Some(_) => Err(self.reused(name)),
         }
@@ -205,14 +205,8 @@ mod tests {
     fn pilot(to: NodeId, message: u64) -> Pilot {
         let transfer =
             TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
-        let elements = Box3::from_range([4]);
-        Pilot {
-            to,
-            message: MessageId::from_index(message),
-            transfer,
-            elements,
-            from_device: false,
-        }
+        let region = Box3::from_range([4]).into();
+        Pilot { to, message: MessageId::from_index(message), transfer, region, from_device: false }
     }
 
     fn payload(message: u64, elements: usize) -> WirePayload {

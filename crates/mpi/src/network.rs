@@ -13,6 +13,7 @@ use celerity_executor::{CollectiveExchange, CommEvent, CommunicationError, WireP
 use celerity_idag::{Pilot, wire};
 use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Status;
+use smallvec::SmallVec;
 
 use crate::error::MpiError;
 use crate::exchanges::Ended;
@@ -22,7 +23,7 @@ use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Incoming, Outgoing, PeerMistake, Ready};
 use crate::meeting::{Agreement, Purpose};
 use crate::membership::{MemberComms, Membership};
-use crate::operation::{CAME_LEN, Mail, Operation, PILOT_LEN, Traffic};
+use crate::operation::{CAME_LEN, Mail, Operation, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
 use crate::session::{Comms, Session};
@@ -141,9 +142,10 @@ impl Endpoint {
 
     pub(crate) fn send_pilot(&mut self, pilot: &Pilot, reached: u64) -> Outcome {
         self.outgoing.announce(pilot)?;
-        let mut bytes = [0; PILOT_LEN];
-        bytes[..wire::PILOT_LEN].copy_from_slice(&wire::encode(pilot, self.node));
-        bytes[wire::PILOT_LEN..].copy_from_slice(&reached.to_le_bytes());
+        // As many bytes more as the encoding has room for without the heap.
+        let mut bytes: SmallVec<[u8; wire::PILOT_LEN + 8]> = SmallVec::new();
+        bytes.extend_from_slice(&wire::encode(pilot, self.node));
+        bytes.extend_from_slice(&reached.to_le_bytes());
         self.send_mail(Mail::Pilot, pilot.to.slot(), &bytes)
     }
 
@@ -433,7 +435,7 @@ impl Endpoint {
         match mail {
             Mail::Pilot => {
                 let (bytes, reached) = bytes.split_last_chunk().ok_or_else(|| {
-                    malformed(format!("a pilot has {PILOT_LEN} bytes, but {} came", bytes.len()))
+                    malformed(format!("{} bytes came, which are no pilot", bytes.len()))
                 })?;
                 let reached = u64::from_le_bytes(*reached);
                 let (claimed, pilot) = wire::decode(bytes, self.nodes, self.node)
@@ -441,8 +443,9 @@ impl Endpoint {
                 if claimed != from {
                     return Err(malformed(format!("it claims to be {claimed}")));
                 }
+                let ready = self.incoming.announce(from, &pilot)?;
                 events.push_back(CommEvent::Pilot { from, pilot, reached });
-                if let Some(ready) = self.incoming.announce(from, &pilot)? {
+                if let Some(ready) = ready {
                     self.start(Way::In, ready)?;
                 }
             }

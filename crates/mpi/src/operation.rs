@@ -32,7 +32,7 @@ impl Mail {
     /// is longer waits in MPI's own buffers.
     pub(crate) fn room(self) -> (usize, usize) {
         match self {
-            Self::Pilot => (PILOT_LEN + 32, 64),
+            Self::Pilot => (LONGEST_PILOT + 32, 64),
             Self::Note => (NOTE_LEN, 4),
             Self::Arrived => (16, 2),
             Self::Came => (CAME_LEN + 8, 2),
@@ -41,7 +41,7 @@ impl Mail {
 }
 
 /// A pilot, and how many horizons its sender has reached: a little-endian word.
-pub(crate) const PILOT_LEN: usize = wire::PILOT_LEN + 8;
+const LONGEST_PILOT: usize = wire::LONGEST_PILOT + 8;
 
 /// A task, and a hash of the operation and of its members: two little-endian words.
 pub(crate) const CAME_LEN: usize = 16;

@@ -245,6 +245,8 @@ catalogue! {
         SendNotAfterProducer,
         /// Send: of what is sent in pieces, the last one is forgotten.
         LastPieceUnsent,
+        /// Bundles: what is left at the end of a push is forgotten.
+        LastBundleUnsent,
         /// Device wires: a send from a device's memory does not wait for the kernel that writes it.
         DeviceSendNotAfterKernel,
         /// Device wires: what arrives in a device's memory does not wait for those who read what was there.
@@ -289,6 +291,8 @@ catalogue! {
         PilotMatchedByBuffer,
         /// Arbiter: a pilot without a receive is forgotten.
         EarlyPilotDropped,
+        /// Parcels: the boxes of a message are brought to their places in the opposite order.
+        UnpackedBackwards,
         /// Arbiter: an await completes with the first of its messages.
         AwaitEndsWithFirstMessage,
         /// Communicator: the barrier opens when one node is missing.

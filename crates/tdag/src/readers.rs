@@ -53,8 +53,10 @@ pub struct StandIns<'r, I> {
     reads: &'r [Read<I>],
     /// How many parts have been compared with all reads so far.
     compared: Cell<usize>,
-    /// The reads, once there have been many questions.
-    by_place: OnceCell<Box<BoxIndex<()>>>,
+    /// The read that was found last: what surrounds one of many parts mostly surrounds the next one, too.
+    last: Cell<usize>,
+    /// The reads' positions, once there have been many questions that those could not answer.
+    by_place: OnceCell<Box<BoxIndex<usize>>>,
 }
 
 impl<I: GraphId> StandIns<'_, I> {
@@ -81,13 +83,22 @@ impl<I: GraphId> StandIns<'_, I> {
             return self.is_found(part);
         }
         self.compared.set(compared + 1);
-        self.reads.iter().any(|read| read.part.intersects(part))
+        self.found(self.reads.iter().position(|read| read.part.intersects(part)))
     }
 
     #[inline(never)]
     fn is_found(&self, part: &Box3) -> bool {
-        let by_place = || Box::new(self.reads.iter().map(|read| (read.part, ())).collect());
-        self.by_place.get_or_init(by_place).sharing(part).next().is_some()
+        if self.reads[self.last.get()].part.intersects(part) {
+            return true;
+        }
+        let by_place = || Box::new(self.reads.iter().map(|read| read.part).zip(0..).collect());
+        let by_place = self.by_place.get_or_init(by_place);
+        self.found(by_place.sharing(part).next().map(|(_, &position)| position))
+    }
+
+    #[inline]
+    fn found(&self, position: Option<usize>) -> bool {
+        position.inspect(|position| self.last.set(*position)).is_some()
     }
 }
 
@@ -111,7 +122,8 @@ impl<I: GraphId> Readers<I> {
     #[must_use]
     #[inline]
     pub fn stand_ins(&self) -> StandIns<'_, I> {
-        StandIns { reads: &self.reads, compared: Cell::new(0), by_place: OnceCell::new() }
+        let (compared, last) = (Cell::new(0), Cell::new(0));
+        StandIns { reads: &self.reads, compared, last, by_place: OnceCell::new() }
     }
 
     /// Calls `each` for every reader of a part of `region`, and forgets those

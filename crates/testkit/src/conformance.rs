@@ -180,7 +180,8 @@ fn last(end: &impl Communicator) -> NodeId {
 
 fn pilot(to: NodeId, message: u64, elements: Box3) -> Pilot {
     let transfer = TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
-    Pilot { to, message: MessageId::from_index(message), transfer, elements, from_device: false }
+    let (message, region) = (MessageId::from_index(message), elements.into());
+    Pilot { to, message, transfer, region, from_device: false }
 }
 
 /// Polls until the end reports something.

@@ -581,6 +581,34 @@ pub fn few_rows(steps: usize) -> Program {
     program.finish()
 }
 
+/// Tasks that read what a table names, runs of `run` elements all over two buffers, of one and of four rows, which others write in each
+/// step. Not one of [`all`], whose models look at every edge.
+//
+// Few items read: each of them hashes all that it reads.
+#[must_use]
+pub fn table(elements: usize, run: usize, apart: usize, steps: usize) -> Program {
+    const READERS: usize = 8;
+    let mut program = ProgramBuilder::default();
+    let (values, wide) = (program.initialized([elements]), program.initialized([4, elements]));
+    let (found, folded) = (program.buffer([READERS]), program.buffer([READERS]));
+    let starts = (0..elements).step_by(run + apart);
+    let runs = starts.map(|start| (start, run.min(elements - start)));
+    let named = runs.clone().map(|(start, run)| Box3::from_offset_range([start], [run])).collect();
+    let columns = runs.map(|(start, run)| Box3::from_offset_range([0, start], [4, run])).collect();
+    let (named, columns) = (MapperSpec::Fixed(named), MapperSpec::Fixed(columns));
+    let line = IndexSpace::new(1, Box3::from_range([elements]));
+    let plane = IndexSpace::new(2, Box3::from_range([4, elements]));
+    let readers = IndexSpace::new(1, Box3::from_range([READERS]));
+    let own = || MapperSpec::OneToOne;
+    for _ in 0..steps {
+        program.kernel("fill", line, &[(values, ReadWrite, own())]);
+        program.kernel("fill rows", plane, &[(wide, ReadWrite, own())]);
+        program.kernel("look", readers, &[(values, Read, named.clone()), (found, Write, own())]);
+        program.kernel("fold", readers, &[(wide, Read, columns.clone()), (folded, Write, own())]);
+    }
+    program.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

@@ -91,7 +91,7 @@ pub fn pilot(data: &[u8]) {
     let Ok((from, pilot)) = wire::decode(bytes, nodes, local) else { return };
     assert!(from.slot() < nodes && from != local, "{from} sends to {local} of {nodes}");
     assert_eq!(pilot.to, local, "{pilot:?}");
-    assert!(!pilot.elements.is_empty(), "{pilot:?}");
+    assert!(!pilot.region.is_empty(), "{pilot:?}");
     assert_eq!(wire::encode(&pilot, from)[..], *bytes, "{pilot:?} is another pilot, too");
 }
 

@@ -6,8 +6,8 @@ use celerity_idag::{Inbound, InstructionId, Pilot};
 use celerity_regions::{Box3, PositionIndex, Positions, Region};
 use smallvec::SmallVec;
 
+use super::ArbiterError;
 use super::outstanding::Outstanding;
-use super::{ArbiterError, PostReceive};
 
 /// A receive or split receive that has begun.
 #[derive(Debug)]
@@ -94,13 +94,14 @@ impl Landing {
         self.inbound.region.bounding_box()
     }
 
-    /// Takes notice of a pilot: what it announces, and nothing else of it, is expected here.
+    /// Takes notice of a pilot for `elements`, which some of what is expected here is.
     pub(super) fn announce(
         &mut self,
         from: NodeId,
         pilot: &Pilot,
-    ) -> Result<PostReceive, ArbiterError> {
-        let Pilot { message, transfer, elements, .. } = *pilot;
+        elements: &Box3,
+    ) -> Result<(), ArbiterError> {
+        let (&Pilot { message, transfer, .. }, elements) = (pilot, *elements);
         if !self.unannounced.contains_box(&elements) {
             if self.inbound.region.contains_box(&elements) {
                 return Err(ArbiterError::Duplicate { from, transfer, elements, message });
@@ -109,7 +110,6 @@ impl Landing {
             return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
         }
         self.unannounced.take(&elements);
-        let Inbound { target, elem_size, .. } = self.inbound;
-        Ok(PostReceive { from, message, transfer, elements, target, elem_size })
+        Ok(())
     }
 }

@@ -26,8 +26,12 @@ fn inbound(region: impl Into<Region>) -> Inbound {
 }
 
 fn pilot(message: u64, elements: Box3) -> Pilot {
+    pilot_of(message, elements.into())
+}
+
+fn pilot_of(message: u64, region: Region) -> Pilot {
     let message = MessageId::from_index(message);
-    Pilot { to: HERE, message, transfer: TRANSFER, elements, from_device: false }
+    Pilot { to: HERE, message, transfer: TRANSFER, region, from_device: false }
 }
 
 fn id(index: u64) -> InstructionId {
@@ -43,8 +47,8 @@ fn span(from: usize, to: usize) -> Box3 {
 struct Case {
     /// Receives as vertical bands of a square; the flag makes them split.
     bands: Vec<(Box3, bool)>,
-    /// Messages: a grid of boxes over all bands, some grown over several cells.
-    messages: Vec<(NodeId, Box3)>,
+    /// Messages: a grid of boxes over all bands, some of several boxes, each in one band.
+    messages: Vec<(NodeId, Region)>,
     /// Parts of split bands.
     awaits: Vec<(usize, Region)>,
     order: Vec<Index>,
@@ -64,26 +68,50 @@ fn any_case() -> impl Strategy<Value = Case> {
     let grids = prop::collection::vec((cuts(8), any::<bool>()), 8);
     let parts = prop::collection::vec((any::<Index>(), 0..8_usize, 1..9_usize), 0..6);
     let order = prop::collection::vec(any::<Index>(), 64);
-    (bands, grids, parts, order).prop_map(|((columns, split), grids, parts, order)| {
-        let bands: Vec<_> = columns
-            .windows(2)
-            .zip(split)
-            .map(|(cut, split)| (Box3::from_offset_range([0, cut[0]], [8, cut[1] - cut[0]]), split))
-            .collect();
-        let messages = bands.iter().zip(&grids).flat_map(|((band, _), grid)| cells(band, grid));
-        let messages = messages
-            .enumerate()
-            .map(|(index, cell)| (NodeId::from_index(1 + index as u64 % 3), cell))
-            .collect();
-        let splits: Vec<_> = (0..bands.len()).filter(|&band| bands[band].1).collect();
-        let awaits = parts.into_iter().filter(|_| !splits.is_empty()).map(|(band, from, rows)| {
-            let band = splits[band.index(splits.len())];
-            let rows = Box3::from_offset_range([from, 0], [rows.min(8 - from), 8]);
-            (band, bands[band].0.intersection(&rows).into())
-        });
-        let awaits = awaits.collect();
-        Case { bands, messages, awaits, order }
-    })
+    let bundles = prop::collection::vec(any::<Index>(), 256);
+    (bands, grids, parts, order, bundles).prop_map(
+        |((columns, split), grids, parts, order, bundles)| {
+            let bands: Vec<_> = columns
+                .windows(2)
+                .zip(split)
+                .map(|(cut, split)| {
+                    (Box3::from_offset_range([0, cut[0]], [8, cut[1] - cut[0]]), split)
+                })
+                .collect();
+            let messages = bands.iter().zip(&grids).flat_map(|((band, _), grid)| cells(band, grid));
+            let messages = bundled(messages.zip(bundles), &bands);
+            let messages = messages
+                .into_iter()
+                .enumerate()
+                .map(|(index, region)| (NodeId::from_index(1 + index as u64 % 3), region))
+                .collect();
+            let splits: Vec<_> = (0..bands.len()).filter(|&band| bands[band].1).collect();
+            let awaits =
+                parts.into_iter().filter(|_| !splits.is_empty()).map(|(band, from, rows)| {
+                    let band = splits[band.index(splits.len())];
+                    let rows = Box3::from_offset_range([from, 0], [rows.min(8 - from), 8]);
+                    (band, bands[band].0.intersection(&rows).into())
+                });
+            let awaits = awaits.collect();
+            Case { bands, messages, awaits, order }
+        },
+    )
+}
+
+/// Joins each cell with one of the messages before it, unless that would make boxes that lie in two bands.
+fn bundled(cells: impl Iterator<Item = (Box3, Index)>, bands: &[(Box3, bool)]) -> Vec<Region> {
+    let mut messages = Vec::<Region>::new();
+    for (cell, with) in cells {
+        // As often as not, a message begins.
+        let with = with.index(2 * messages.len() + 1);
+        let joined = messages.get(with).map(|message| message.union(&cell.into()));
+        let is_whole = |part: &Box3| bands.iter().any(|(band, _)| band.contains(part));
+        match joined.filter(|region| region.boxes().iter().all(is_whole)) {
+            Some(joined) => messages[with] = joined,
+            None => messages.push(cell.into()),
+        }
+    }
+    messages
 }
 
 /// A band in rows, or in rows cut in half.
@@ -157,14 +185,13 @@ impl Twin<'_> {
     }
 
     fn expected_posts(&self) -> BTreeSet<usize> {
+        let has_begun = |part: &Box3| {
+            let band = self.case.bands.iter().position(|(band, _)| band.contains(part));
+            self.happened.contains(&Event::Begin(band.unwrap()))
+        };
         let announced = |message: &usize| {
-            let band = self
-                .case
-                .bands
-                .iter()
-                .position(|(band, _)| band.contains(&self.case.messages[*message].1));
             self.happened.contains(&Event::Pilot(*message))
-                && self.happened.contains(&Event::Begin(band.unwrap()))
+                && self.case.messages[*message].1.boxes().iter().all(has_begun)
         };
         (0..self.case.messages.len()).filter(announced).collect()
     }
@@ -182,8 +209,8 @@ fn perform(arbiter: &mut Arbiter, case: &Case, event: Event) -> Result<(), Arbit
         }
         Event::Await(part) => arbiter.begin_await(await_id(part), TRANSFER, &case.awaits[part].1),
         Event::Pilot(message) => {
-            let (from, elements) = case.messages[message];
-            arbiter.pilot(from, pilot(message as u64, elements))
+            let (from, region) = case.messages[message].clone();
+            arbiter.pilot(from, pilot_of(message as u64, region))
         }
         Event::Arrive(message) => {
             arbiter.arrived(case.messages[message].0, MessageId::from_index(message as u64))
@@ -209,12 +236,14 @@ fn check(case: &Case) {
         perform(&mut arbiter, case, event).unwrap();
         twin.happened.push(event);
         if let Event::Arrive(message) = event {
-            twin.arrived.extend(points(&case.messages[message].1));
+            twin.arrived.extend(case.messages[message].1.boxes().iter().flat_map(points));
         }
         while let Some(post) = arbiter.next_post() {
             let message = usize::try_from(post.message.index()).unwrap();
-            assert_eq!((post.from, post.elements), case.messages[message]);
-            assert!(post.target.extent.contains(&post.elements));
+            let region = Region::from_boxes(post.parts.iter().map(|(part, _)| *part));
+            assert!(region.boxes().iter().eq(post.parts.iter().map(|(part, _)| part)));
+            assert_eq!((post.from, region), case.messages[message]);
+            assert!(post.parts.iter().all(|(part, target)| target.extent.contains(part)));
             assert!(twin.posted.insert(message), "{post:?} twice");
         }
         assert_eq!(twin.posted, twin.expected_posts());
@@ -248,7 +277,7 @@ fn await_receives_complete_in_all_three_geometries() {
         let mut completed = 0;
         for (message, elements) in messages.iter().enumerate() {
             arbiter.pilot(PEER, pilot(message as u64, *elements)).unwrap();
-            assert_eq!(arbiter.next_post().unwrap().elements, *elements);
+            assert_eq!(arbiter.next_post().unwrap().parts[0].0, *elements);
             arbiter.arrived(PEER, MessageId::from_index(message as u64)).unwrap();
             completed += std::iter::from_fn(|| arbiter.next_completed()).count();
             assert_eq!(completed, completed_after[message], "{messages:?}");
@@ -262,7 +291,7 @@ fn a_payload_inside_two_receives_is_refused_wherever_it_meets_them() {
     let refused = |outcome| matches!(outcome, Err(ArbiterError::OutsideRegion { .. }));
 
     let mut early = Arbiter::new(HERE);
-    early.pilot(PEER, straddling).unwrap();
+    early.pilot(PEER, straddling.clone()).unwrap();
     assert!(refused(early.begin_receive(id(0), &inbound(span(0, 4)))));
 
     let mut late = Arbiter::new(HERE);
@@ -270,6 +299,40 @@ fn a_payload_inside_two_receives_is_refused_wherever_it_meets_them() {
     late.begin_receive(id(1), &inbound(span(4, 8))).unwrap();
     assert!(refused(late.pilot(PEER, straddling)));
     assert_eq!(late.next_post(), None, "nothing is posted for it");
+}
+
+#[test]
+fn several_boxes_wait_for_all_of_their_receives() {
+    let mut arbiter = Arbiter::new(HERE);
+    let region = Region::from_boxes([span(0, 1), span(2, 3), span(5, 6)]);
+    let (message, rest) = (MessageId::from_index(0), MessageId::from_index(1));
+    arbiter.pilot(PEER, pilot_of(0, region)).unwrap();
+    arbiter.begin_receive(id(0), &inbound(span(0, 4))).unwrap();
+    assert_eq!(arbiter.next_post(), None, "[5..6] goes elsewhere");
+    assert!(arbiter.expects_pilots());
+    arbiter.begin_receive(id(1), &inbound(span(5, 6))).unwrap();
+    let post = arbiter.next_post().expect("both have begun");
+    let parts = post.parts.iter().map(|(part, target)| (*part, target.extent));
+    let expected = [(0, 1, 0, 4), (2, 3, 0, 4), (5, 6, 5, 6)];
+    assert!(parts.eq(expected.map(|(from, to, first, end)| (span(from, to), span(first, end)))));
+    arbiter.arrived(PEER, message).unwrap();
+    assert_eq!([arbiter.next_completed(), arbiter.next_completed()], [Some(id(1)), None]);
+    let left = Region::from_boxes([span(1, 2), span(3, 4)]);
+    assert_eq!(arbiter.missing(id(0)), Some(left.clone()));
+    arbiter.pilot(PEER, pilot_of(1, left)).unwrap();
+    arbiter.arrived(PEER, rest).unwrap();
+    assert_eq!(arbiter.next_completed(), Some(id(0)));
+}
+
+#[test]
+fn several_boxes_arrive_in_host_memory_alone() {
+    let mut arbiter = Arbiter::new(HERE);
+    let mut on_device = inbound(span(0, 8));
+    on_device.target.memory = MemoryId::of_device(celerity_idag::DeviceId::from_index(0));
+    arbiter.begin_receive(id(0), &on_device).unwrap();
+    let refused = arbiter.pilot(PEER, pilot_of(0, Region::from_boxes([span(0, 1), span(2, 3)])));
+    assert!(matches!(refused, Err(ArbiterError::ApartOnDevice { .. })), "{refused:?}");
+    assert_eq!(arbiter.pilot(PEER, pilot(1, span(4, 6))), Ok(()));
 }
 
 #[test]

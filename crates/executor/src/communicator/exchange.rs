@@ -112,7 +112,7 @@ fn hash_region(region: &Region, hasher: &mut DefaultHasher) {
 /// `sources` hold all of `region`, are live, and nobody writes these elements meanwhile; `target` has
 /// room for as many, which nobody else touches.
 pub unsafe fn pack(sources: &[MemoryPart], region: &Region, elem_size: u64, target: BasePtr) {
-    for (elements, dense) in dense_boxes(region, elem_size, target) {
+    for (elements, dense) in dense_boxes(region.boxes(), elem_size, target) {
         for (source, part) in find_in(sources, &elements) {
             // SAFETY: passed on; the dense box is a part of the target's memory.
             unsafe { copy_elements(source, dense, &part, elem_size) };
@@ -126,7 +126,7 @@ pub unsafe fn pack(sources: &[MemoryPart], region: &Region, elem_size: u64, targ
 /// `source` holds the elements of `region`, which nobody writes meanwhile; `targets` hold all of the
 /// region, are live, and nobody else touches these elements.
 pub unsafe fn unpack(targets: &[MemoryPart], region: &Region, elem_size: u64, source: BasePtr) {
-    for (elements, dense) in dense_boxes(region, elem_size, source) {
+    for (elements, dense) in dense_boxes(region.boxes(), elem_size, source) {
         for (target, part) in find_in(targets, &elements) {
             // SAFETY: passed on; the dense box is a part of the source's memory.
             unsafe { copy_elements(dense, target, &part, elem_size) };
@@ -134,14 +134,14 @@ pub unsafe fn unpack(targets: &[MemoryPart], region: &Region, elem_size: u64, so
     }
 }
 
-/// The boxes of a region, one behind the other in dense memory.
-fn dense_boxes(
-    region: &Region,
+/// Boxes, one behind the other in dense memory.
+pub(crate) fn dense_boxes(
+    boxes: &[Box3],
     elem_size: u64,
     base: BasePtr,
 ) -> impl Iterator<Item = (Box3, ElementArray)> {
     let mut at = base.as_ptr();
-    region.boxes().iter().map(move |elements| {
+    boxes.iter().map(move |elements| {
         let base = BasePtr::of_raw(at).expect("an address behind one that is not null");
         let bytes = elements.volume() * elem_size;
         at = at.wrapping_add(usize::try_from(bytes).expect("live memory fits the address space"));

@@ -104,7 +104,7 @@ unsafe impl Communicator for LocalCommunicator {
 
     fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
         if self.check_peer(pilot.to) {
-            let event = CommEvent::Pilot { from: self.node, pilot: *pilot, reached };
+            let event = CommEvent::Pilot { from: self.node, pilot: pilot.clone(), reached };
             self.network.tell(pilot.to, event);
         }
     }

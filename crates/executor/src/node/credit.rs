@@ -218,7 +218,7 @@ mod tests {
         let (consumer, buffer) = (TaskId::from_index(consumer), BufferId::from_index(0));
         let transfer = TransferId { consumer, buffer };
         let message = MessageId::from_index(0);
-        Pilot { to, message, transfer, elements: Box3::UNIT, from_device: false }
+        Pilot { to, message, transfer, region: Box3::UNIT.into(), from_device: false }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use celerity_idag::{
-    CollectivePart, Inbound, InstructionId, InstructionKind, MemoryId, Participation,
+    CollectivePart, Inbound, InstructionId, InstructionKind, MemoryId, Participation, Placement,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{EpochAction, TaskId};
@@ -10,10 +10,10 @@ use celerity_tdag::{EpochAction, TaskId};
 use super::Executor;
 use super::flow::Start;
 use super::hardware::Wanted;
-use super::peers::Barrier;
+use super::peers::{Barrier, Leaving};
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Job};
-use crate::communicator::{CollectiveExchange, MemoryPart, WirePayload};
+use crate::communicator::{CollectiveExchange, MemoryPart};
 use crate::engine::{LaneId, LaneJob};
 use crate::error::RunError;
 use crate::pulse::UserCall;
@@ -107,13 +107,12 @@ impl Executor {
                 self.monitor.freed(memory, bytes);
                 self.retire(instruction);
             }
-            InstructionKind::Send { to, message, source, elements, elem_size, .. } => {
-                let memory = self.hardware.array(&source, &elements, elem_size);
-                let payload =
-                    WirePayload { message, at: source.memory, memory, elements, elem_size };
+            InstructionKind::Send { to, message, source, region, elem_size, .. } => {
+                let memory = self.hardware.array(&source, &region.bounding_box(), elem_size);
+                let leaving = Leaving { message, at: source.memory, memory, region, elem_size };
                 // SAFETY: as for jobs: the source is freed or overwritten only
                 // after this instruction, which completes when it is sent.
-                unsafe { self.peers.send(instruction, to, payload) };
+                unsafe { self.peers.send(instruction, to, leaving) };
             }
             InstructionKind::Receive(inbound) => self.receive(instruction, &inbound),
             InstructionKind::SplitReceive(inbound) => {
@@ -206,14 +205,17 @@ impl Executor {
 
     fn post_receive(&mut self, post: &PostReceive) {
         self.monitor.posted(post, || self.hardware.user_name(post.transfer.buffer));
-        let PostReceive { from, message, elements, target, elem_size, .. } = *post;
-        debug_assert_ne!(target.memory, MemoryId::USER, "the user's data is read-only");
-        let memory = self.hardware.array(&target, &elements, elem_size);
-        let payload = WirePayload { message, at: target.memory, memory, elements, elem_size };
+        let PostReceive { from, message, ref parts, elem_size, .. } = *post;
+        let at = parts[0].1.memory;
+        debug_assert_ne!(at, MemoryId::USER, "the user's data is read-only");
+        let place = |(elements, target): &(Box3, Placement)| {
+            (*elements, self.hardware.array(target, elements, elem_size))
+        };
+        let places = parts.iter().map(place).collect();
         // SAFETY: the target is used or freed only after the receive has
         // completed, which waits for every payload in its region; the arbiter
         // lets no two payloads overlap.
-        unsafe { self.peers.receive(from, payload) };
+        unsafe { self.peers.receive((from, message), at, places, elem_size) };
     }
 
     pub(super) fn horizon(&mut self, instruction: InstructionId, task: TaskId) {

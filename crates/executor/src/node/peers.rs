@@ -7,17 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot};
+use celerity_idag::{AllocationId, Inbound, InstructionId, MemoryId, MessageId, Pilot};
 use celerity_regions::Region;
 use celerity_tdag::{BufferInfo, EpochAction, ObjectId, Task, TaskId, Work};
 
 mod conversation;
+mod parcels;
 
+use self::parcels::{Parcels, Places};
 use super::credit::{self, Credit};
 use super::stream::{Objection, Outgoing, StreamSettings, TaskStream};
 use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
 use crate::collective::Correspondence;
 use crate::communicator::{CollectiveExchange, CommEvent, Communicator, WirePayload};
+use crate::copy::ElementArray;
 use crate::error::{CommunicationError, RunError};
 use crate::polling::{Attention, NAMING, patience};
 use crate::time::Time;
@@ -29,7 +32,9 @@ use crate::window::IdMap;
 /// asking for [what to post](Self::next_post) and [what has arrived](Self::next_received), until
 /// there is nothing more.
 pub(super) struct Peers {
+    // Before `parcels`: dropping an end waits until their memory is out of use.
     communicator: Box<dyn Communicator>,
+    parcels: Parcels,
     arbiter: Arbiter,
     credit: Credit,
     stream: TaskStream,
@@ -56,6 +61,18 @@ pub(super) struct Barrier {
     pub(super) action: EpochAction,
 }
 
+/// Elements that leave as one message.
+pub(super) struct Leaving {
+    pub(super) message: MessageId,
+    /// The memory that they lie in.
+    pub(super) at: MemoryId,
+    /// Where they are there.
+    pub(super) memory: ElementArray,
+    pub(super) region: Region,
+    /// Bytes per element.
+    pub(super) elem_size: u64,
+}
+
 /// What an event means to the rest of the node.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "somebody waits for it"]
@@ -80,6 +97,7 @@ impl Peers {
         let lead = communicator.sends_ahead().then_some(lead);
         Self {
             communicator,
+            parcels: Parcels::default(),
             arbiter: Arbiter::new(local),
             credit: Credit::new(nodes, lead),
             stream: TaskStream::new(local, nodes),
@@ -132,11 +150,14 @@ impl Peers {
                 Ok(Heard::Transfers)
             }
             CommEvent::Received { from, message } => {
+                // SAFETY: as `receive` was promised, until the arbiter says that all has arrived.
+                unsafe { self.parcels.unpack(from, message) };
                 self.arbiter.arrived(from, message).map_err(|error| self.misplaced(None, error))?;
                 Ok(Heard::Transfers)
             }
             CommEvent::Note { from, note } => self.noted(from, &note).map(|()| Heard::Nothing),
             CommEvent::Sent { message } => {
+                self.parcels.left(message);
                 let send = self.sends.remove(&message).expect("payloads are sent once");
                 #[cfg(feature = "mutants")]
                 if celerity_mutants::Mutant::SendNeverEnds.is_active() {
@@ -246,14 +267,20 @@ impl Peers {
     ///
     /// # Safety
     /// As for [`Communicator::send`].
-    pub(super) unsafe fn send(
-        &mut self,
-        instruction: InstructionId,
-        to: NodeId,
-        payload: WirePayload,
-    ) {
-        self.sends.insert(payload.message, instruction);
-        // SAFETY: passed on.
+    pub(super) unsafe fn send(&mut self, instruction: InstructionId, to: NodeId, leaving: Leaving) {
+        let Leaving { message, at, memory, region, elem_size } = leaving;
+        self.sends.insert(message, instruction);
+        let (memory, elements) = match region.boxes() {
+            [elements] => (memory, *elements),
+            _ => {
+                debug_assert_eq!(at, MemoryId::HOST, "{message} has several boxes");
+                // SAFETY: passed on.
+                let row = unsafe { self.parcels.pack(message, memory, &region, elem_size) };
+                (row, row.extent)
+            }
+        };
+        let payload = WirePayload { message, at, memory, elements, elem_size };
+        // SAFETY: passed on; `parcels` keeps the row until it has left.
         unsafe { self.communicator.send(to, payload) };
     }
 
@@ -261,8 +288,23 @@ impl Peers {
     ///
     /// # Safety
     /// As for [`Communicator::receive`].
-    pub(super) unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
-        // SAFETY: passed on.
+    pub(super) unsafe fn receive(
+        &mut self,
+        (from, message): (NodeId, MessageId),
+        at: MemoryId,
+        places: Places,
+        elem_size: u64,
+    ) {
+        let (memory, elements) = match places.as_slice() {
+            [(elements, memory)] => (*memory, *elements),
+            _ => {
+                debug_assert_eq!(at, MemoryId::HOST, "{message} has several boxes");
+                let row = self.parcels.expect(from, message, places, elem_size);
+                (row, row.extent)
+            }
+        };
+        let payload = WirePayload { message, at, memory, elements, elem_size };
+        // SAFETY: passed on; `parcels` keeps the row until it has arrived.
         unsafe { self.communicator.receive(from, payload) };
     }
 

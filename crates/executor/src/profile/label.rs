@@ -9,7 +9,7 @@ use celerity_idag::{
     Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, MessageId,
     Synchronization, TaskPart,
 };
-use celerity_regions::Box3;
+use celerity_regions::Region;
 use celerity_tdag::EpochAction;
 use celerity_trace::{Text, Value};
 
@@ -90,10 +90,13 @@ impl Label {
     }
 
     /// A payload on its way from a node.
-    pub(super) fn payload(from: NodeId, buffer: Arc<str>, elements: Box3, elem_size: u64) -> Self {
-        let details = vec![shown("from", from), bytes(elements.volume(), elem_size)];
+    pub(super) fn payload(from: NodeId, buffer: Arc<str>, region: Region, elem_size: u64) -> Self {
+        let details = vec![shown("from", from), bytes(region.volume(), elem_size)];
         let label = Self::of(Text::shown(Phrase("payload of", buffer)), "payload", details);
-        label.and(shown("elements", elements))
+        label.and(match region.boxes() {
+            [elements] => shown("elements", *elements),
+            _ => shown("elements", region),
+        })
     }
 
     fn of(name: Text, category: &'static str, details: Vec<(&'static str, Value)>) -> Self {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_idag::{Effects, ExchangePart, InstructionId, MemoryId, MessageId, Synchronization};
+use celerity_regions::Region;
 use celerity_trace::{Counter, Message, Recorder, Text, TimeSlice, TrackId, Value};
 
 use super::label::Label;
@@ -192,9 +193,10 @@ impl NodeProfile {
 
     /// A payload's sender is known, and the payload asked for.
     pub(crate) fn posted(&mut self, post: &PostReceive, buffer: Arc<str>) {
-        let PostReceive { from, message, elements, elem_size, .. } = *post;
+        let PostReceive { from, message, ref parts, elem_size, .. } = *post;
         let track = self.payloads.take(&self.recorder);
-        let label = Label::payload(from, buffer, elements, elem_size);
+        let region = Region::from_boxes(parts.iter().map(|(part, _)| *part));
+        let label = Label::payload(from, buffer, region, elem_size);
         let arriving = Arriving { since: (self.clock)(), track, label };
         self.arriving.insert((from, message), arriving);
     }

@@ -127,8 +127,8 @@ impl WiredCommunicator {
     fn heard_of_payload(&mut self, event: CommEvent) -> Option<CommEvent> {
         let Some(wires) = &mut self.wires else { return Some(event) };
         match event {
-            CommEvent::Pilot { from, pilot, .. } if wires.reaches(from) => {
-                self.act(|wires, inner, _| wires.announced(inner, from, &pilot));
+            CommEvent::Pilot { from, ref pilot, .. } if wires.reaches(from) => {
+                self.act(|wires, inner, _| wires.announced(inner, from, pilot));
                 Some(event)
             }
             CommEvent::Received { from, message } => {
@@ -175,8 +175,9 @@ impl WiredCommunicator {
         match Note::decode(note, place, self.inner.nodes()) {
             Ok(Note::Announced { pilot, reached }) => {
                 self.act(|wires, inner, events| {
+                    let announced = wires.announced(inner, from, &pilot);
                     events.push_back(CommEvent::Pilot { from, pilot, reached });
-                    wires.announced(inner, from, &pilot)
+                    announced
                 });
             }
             Ok(Note::Came { transfer, hash }) => {
@@ -364,7 +365,7 @@ unsafe impl Communicator for WiredCommunicator {
         }
         self.act(|wires, inner, _| {
             wires.outgoing.announce(pilot)?;
-            let note = Note::Announced { pilot: *pilot, reached };
+            let note = Note::Announced { pilot: pilot.clone(), reached };
             inner.send_note(pilot.to, &note.encode(inner.node()));
             Ok(())
         });

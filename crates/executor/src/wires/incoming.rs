@@ -86,7 +86,7 @@ impl Incoming {
         from: NodeId,
         pilot: &Pilot,
     ) -> Outcome<Option<(WirePayload, Way)>> {
-        let (name, announced) = ((from, pilot.message), (pilot.from_device, pilot.elements));
+        let (name, announced) = ((from, pilot.message), (pilot.from_device, pilot.in_transit()));
         if let Some(payload) = self.early.remove(&name) {
             return self.begin(name, payload, announced).map(|way| Some((payload, way)));
         }

@@ -312,8 +312,8 @@ mod tests {
         let message = MessageId::from_index(u64::MAX - 1);
         let transfer =
             TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
-        let elements = Box3::from_range([4, 7]);
-        let pilot = Pilot { to: TO, message, transfer, elements, from_device: true };
+        let region = Box3::from_range([4, 7]).into();
+        let pilot = Pilot { to: TO, message, transfer, region, from_device: true };
         let size = WindowSize { windows: 2, slots: 4, slot_bytes: 1 << 33, least: 1 << 10 };
         let slot = Slot { window: 3, number: 700 };
         vec![

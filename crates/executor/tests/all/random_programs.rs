@@ -2,7 +2,9 @@
 //! programs and the corpus, on 1 to 4 nodes of 1 to 3 devices. Kernels hash all
 //! that they read, so a single stale element changes the result.
 
-use celerity_testkit::check::{any_configuration, check_corpus, check_run};
+use celerity_idag::DeviceMemory;
+use celerity_testkit::check::{Configuration, any_configuration, check_corpus, check_run};
+use celerity_testkit::corpus;
 use celerity_testkit::program::{Sizes, any_program};
 use proptest::prelude::*;
 
@@ -14,6 +16,21 @@ proptest! {
     ) {
         let verdict = check_run(&program, &configuration);
         prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
+    }
+}
+
+#[test]
+fn what_tables_name_is_what_the_twin_reads() {
+    for (nodes, devices) in [(1, 2), (2, 1), (2, 2), (3, 1), (4, 2)] {
+        for device_memory in [DeviceMemory::Host, DeviceMemory::Own] {
+            let configuration =
+                Configuration { device_memory, ..Configuration::new(nodes, devices) };
+            // Of each node, 17 runs are read by all others.
+            for (run, apart) in [(1, 1), (2, 3)] {
+                let elements = 17 * nodes * (run + apart);
+                check_run(&corpus::table(elements, run, apart, 3), &configuration).unwrap();
+            }
+        }
     }
 }
 

@@ -195,7 +195,7 @@ fn nodes_reach_each_other_or_neither_does() {
 fn pilot(message: u64, elements: Box3) -> Pilot {
     let transfer = TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
     let message = MessageId::from_index(message);
-    Pilot { to: N1, message, transfer, elements, from_device: true }
+    Pilot { to: N1, message, transfer, region: elements.into(), from_device: true }
 }
 
 fn payload(memory: &mut [u8], elements: Box3, elem_size: u64) -> WirePayload {

@@ -41,9 +41,9 @@ impl<'a> Transfers<'a> {
         let Some(Exchange { transfer, elements, part }) = effects.exchange else { return };
         match part {
             ExchangePart::Send { to, message } => {
-                let elements = elements.bounding_box();
+                let region = elements.to_region();
                 let from_device = effects.source.as_ref().is_some_and(leaves_from_device);
-                let why = self.send(&Pilot { to, message, transfer, elements, from_device });
+                let why = self.send(&Pilot { to, message, transfer, region, from_device });
                 broken.extend(why.map(|why| Broken::Message { instruction, message, why }));
             }
             ExchangePart::Receive => {}

@@ -47,7 +47,9 @@ fn allocations(instructions: &[Instruction]) -> usize {
 /// What is sent, with the extent of the allocation that it leaves from.
 fn sent(instructions: &[Instruction]) -> Vec<(Box3, Box3)> {
     let departures = instructions.iter().filter_map(|one| match &one.kind {
-        InstructionKind::Send { source, elements, .. } => Some((*elements, source.extent)),
+        InstructionKind::Send { source, region, .. } => {
+            Some((region.bounding_box(), source.extent))
+        }
         _ => None,
     });
     departures.collect()

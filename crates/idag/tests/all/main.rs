@@ -2,6 +2,7 @@
 
 mod allocations;
 mod broadcast;
+mod bundles;
 mod collectives;
 mod departures;
 mod device_wires;

@@ -2,7 +2,7 @@
 //! nothing.
 
 use celerity_idag::{Instruction, InstructionId, InstructionKind};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::model::idag;
@@ -91,7 +91,7 @@ fn a_missing_pilot_is_noticed() {
 #[test]
 fn a_pilot_without_a_send_is_noticed() {
     let mut case = Case::new(corpus::nbody(12, 2));
-    let mut pilot = *case.nodes[0].pilots.last().expect("something is sent");
+    let mut pilot = case.nodes[0].pilots.last().expect("something is sent").clone();
     pilot.message = pilot.message.next();
     case.nodes[0].pilots.push(pilot);
     assert!(matches!(case.verdict(), Err(Violation::Mismatched { .. })));
@@ -100,13 +100,14 @@ fn a_pilot_without_a_send_is_noticed() {
 #[test]
 fn a_send_that_brings_too_little_is_noticed() {
     let mut case = Case::new(corpus::nbody(12, 2));
-    let shorten = |elements: &mut Box3| {
-        *elements = Box3::new(elements.min(), [elements.max()[0] - 1, 1, 1]);
+    let shorten = |region: &mut Region| {
+        let elements = region.bounding_box();
+        *region = Box3::new(elements.min(), [elements.max()[0] - 1, 1, 1]).into();
     };
-    shorten(&mut case.nodes[0].pilots[0].elements);
+    shorten(&mut case.nodes[0].pilots[0].region);
     case.tamper(0, |kind| match kind {
-        InstructionKind::Send { elements, .. } => {
-            shorten(elements);
+        InstructionKind::Send { region, .. } => {
+            shorten(region);
             true
         }
         _ => false,

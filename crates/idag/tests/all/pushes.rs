@@ -27,7 +27,7 @@ fn to_host_and_sent(instructions: &[Instruction]) -> (u64, u64) {
             InstructionKind::Copy { target, elements, .. } if target.memory == MemoryId::HOST => {
                 to_host += elements.volume();
             }
-            InstructionKind::Send { elements, .. } => sent += elements.volume(),
+            InstructionKind::Send { region, .. } => sent += region.volume(),
             _ => {}
         }
     }
@@ -85,7 +85,7 @@ fn announced(program: &Program) -> Vec<BTreeMap<String, Region>> {
         let mut regions = BTreeMap::<String, Region>::new();
         for pilot in node.pilots {
             let what = format!("{:?} to {}", pilot.transfer, pilot.to);
-            regions.entry(what).or_default().union_box(&pilot.elements);
+            regions.entry(what).or_default().union_with(&pilot.region);
         }
         regions
     };

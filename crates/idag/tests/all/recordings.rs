@@ -48,7 +48,7 @@ fn send(elements: Box3, elem_size: u64) -> InstructionKind {
         message: MessageId::from_index(0),
         transfer: TRANSFER,
         source: placement(3),
-        elements,
+        region: elements.into(),
         elem_size,
     }
 }
@@ -135,10 +135,10 @@ fn edges_that_cannot_be_are_refused() {
 #[test]
 fn pilots_bring_something() {
     let (to, message) = (NodeId::from_index(1), MessageId::from_index(5));
-    let elements = row(1, 4);
-    let pilot = Pilot { to, message, transfer: TRANSFER, elements, from_device: true };
-    assert_eq!(decode::<Pilot>(KIND, &encode(KIND, &pilot).unwrap()), Ok(pilot));
-    let bytes = encode(KIND, &Pilot { elements: Box3::EMPTY, ..pilot }).unwrap();
+    let region = row(1, 4).into();
+    let pilot = Pilot { to, message, transfer: TRANSFER, region, from_device: true };
+    assert_eq!(decode::<Pilot>(KIND, &encode(KIND, &pilot).unwrap()), Ok(pilot.clone()));
+    let bytes = encode(KIND, &Pilot { region: Region::empty(), ..pilot }).unwrap();
     let error = decode::<Pilot>(KIND, &bytes).unwrap_err();
     assert!(error.to_string().contains("msg5 brings nothing"), "{error}");
 }

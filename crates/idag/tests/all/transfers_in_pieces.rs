@@ -28,7 +28,7 @@ fn of_all(configuration: &Configuration) -> Vec<Vec<Instruction>> {
 
 fn sent(instructions: &[Instruction]) -> Vec<Box3> {
     let elements = |one: &Instruction| match &one.kind {
-        InstructionKind::Send { elements, .. } => Some(*elements),
+        InstructionKind::Send { region, .. } => Some(region.bounding_box()),
         _ => None,
     };
     instructions.iter().filter_map(elements).collect()
@@ -64,14 +64,14 @@ fn both_ends_cut_alike() {
 fn no_piece_waits_for_another() {
     for instructions in of_all(&in_pieces_of(100)) {
         for send in &instructions {
-            let InstructionKind::Send { elements: leaving, .. } = &send.kind else { continue };
+            let InstructionKind::Send { region: leaving, .. } = &send.kind else { continue };
             let [copy] = send.dependencies[..] else { panic!("{:?}", send.dependencies) };
             let copy = &instructions[usize::try_from(copy.index()).unwrap()];
             let copied = match &copy.kind {
                 InstructionKind::Copy { elements, .. } => elements,
                 other => panic!("{other:?}"),
             };
-            assert_eq!(copied, leaving);
+            assert_eq!(Region::from(*copied), *leaving);
         }
     }
 }

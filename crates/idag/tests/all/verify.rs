@@ -205,7 +205,7 @@ fn memory_is_touched_where_it_lies() {
 fn sends_are_announced_one_by_one() {
     let found = broken(|_, pilots| pilots.truncate(1));
     assert!(says(&found, "without a pilot"), "{found:?}");
-    let found = broken(|_, pilots| pilots.push(pilots[0]));
+    let found = broken(|_, pilots| pilots.push(pilots[0].clone()));
     assert!(says(&found, "msg0 is announced and never sent"), "{found:?}");
     let found = broken(|_, pilots| pilots.swap(0, 1));
     assert!(says(&found, "not what its pilot announces"), "{found:?}");

@@ -1,9 +1,11 @@
 //! Pilots on the wire: what was sent arrives, and everything else is refused by name.
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::wire::{MAGIC, PILOT_LEN, PILOT_VERSION, PilotError, decode, encode};
+use celerity_idag::wire::{
+    LONGEST_PILOT, MAGIC, PILOT_LEN, PILOT_VERSION, PilotBytes, PilotError, decode, encode,
+};
 use celerity_idag::{MessageId, Pilot};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
 use proptest::prelude::*;
 
@@ -11,18 +13,21 @@ const NODES: usize = 4;
 const FROM: NodeId = NodeId::from_index(3);
 const LOCAL: NodeId = NodeId::from_index(1);
 
+/// What the pilot announces.
+const FIRST: Box3 = Box3::new([1, 2, 3], [4, 6, 8]);
+
 fn pilot() -> Pilot {
     Pilot {
         to: LOCAL,
         message: MessageId::from_index(7),
         transfer: TransferId { consumer: TaskId::from_index(12), buffer: BufferId::from_index(2) },
-        elements: Box3::new([1, 2, 3], [4, 6, 8]),
+        region: FIRST.into(),
         from_device: false,
     }
 }
 
 /// The pilot's bytes with one word replaced.
-fn with_word(index: usize, word: u64) -> [u8; PILOT_LEN] {
+fn with_word(index: usize, word: u64) -> PilotBytes {
     let mut bytes = encode(&pilot(), FROM);
     bytes[8 * index..8 * (index + 1)].copy_from_slice(&word.to_le_bytes());
     bytes
@@ -38,14 +43,53 @@ fn the_layout_is_as_documented() {
     let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
     let expected = [MAGIC, 3, 1, 7, 12, 2, 1, 2, 3, 4, 6, 8];
     assert_eq!(words.collect::<Vec<_>>(), expected);
-    assert_eq!(&bytes[..8], b"CELPILT\x02");
+    assert_eq!(&bytes[..8], b"CELPILT\x03");
+}
+
+/// So many boxes, one row each, in order.
+fn rows(count: u64) -> Region {
+    Region::from_boxes((0..count).map(|row| Box3::new([2 * row, 0, 0], [2 * row + 1, 1, 5])))
+}
+
+#[test]
+fn further_boxes_follow() {
+    let most = Pilot::MOST_BOXES as u64;
+    for count in 1..=most {
+        let pilot = Pilot { region: rows(count), ..pilot() };
+        let bytes = encode(&pilot, FROM);
+        assert_eq!(bytes.len(), PILOT_LEN + 48 * (pilot.region.boxes().len() - 1));
+        let last: Vec<_> = bytes[bytes.len() - 48..]
+            .chunks(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(last, [2 * count - 2, 0, 0, 2 * count - 1, 1, 5]);
+        assert_eq!(decode(&bytes, NODES, LOCAL), Ok((FROM, pilot)));
+        assert_eq!(bytes.len() == LONGEST_PILOT, count == most);
+    }
+}
+
+#[test]
+fn boxes_are_those_of_a_region_in_host_memory() {
+    let region = rows(3);
+    let bytes = encode(&Pilot { region: region.clone(), ..pilot() }, FROM);
+    let boxes = PilotError::Boxes { from: FROM, message: pilot().message, boxes: 3 };
+    let mut swapped = bytes.clone();
+    swapped[48..144].rotate_left(48);
+    assert_eq!(error_of(&swapped), boxes);
+    let mut twice = bytes.clone();
+    twice.copy_within(48..96, 96);
+    assert_eq!(error_of(&twice), boxes);
+    let on_device = encode(&Pilot { region, from_device: true, ..pilot() }, FROM);
+    assert_eq!(error_of(&on_device), boxes);
 }
 
 #[test]
 fn every_other_length_is_refused() {
-    let bytes = encode(&pilot(), FROM);
-    let long = [bytes, bytes].concat();
-    for found in (0..2 * PILOT_LEN).filter(|&len| len != PILOT_LEN) {
+    let most = Pilot { region: rows(Pilot::MOST_BOXES as u64), ..pilot() };
+    let mut long = encode(&most, FROM);
+    long.extend_from_slice(&[0; 48]);
+    let is_whole = |len: usize| len >= PILOT_LEN && (len - PILOT_LEN).is_multiple_of(48);
+    for found in (0..=long.len()).filter(|&len| len > LONGEST_PILOT || !is_whole(len)) {
         assert_eq!(error_of(&long[..found]), PilotError::Length { found });
     }
 }
@@ -57,7 +101,7 @@ fn another_magic_and_another_version_differ() {
     let newer = MAGIC + (1 << 56);
     let error = error_of(&with_word(0, newer));
     assert_eq!(error, PilotError::Version { found: PILOT_VERSION + 1 });
-    assert!(error.to_string().contains("layout 2"), "{error}");
+    assert!(error.to_string().contains("layout 3"), "{error}");
 }
 
 #[test]
@@ -81,7 +125,7 @@ fn the_receiver_is_this_node() {
 #[test]
 fn empty_and_inverted_boxes_are_refused() {
     for dim in 0..3 {
-        let min = pilot().elements.min()[dim];
+        let min = FIRST.min()[dim];
         for end in [min, min - 1, 0] {
             let error = error_of(&with_word(9 + dim, end));
             assert!(matches!(error, PilotError::Elements { from: FROM, .. }), "{error}");
@@ -110,7 +154,7 @@ proptest! {
                 consumer: TaskId::from_index(ids[1]),
                 buffer: BufferId::from_index(ids[2]),
             },
-            elements: Box3::new(min, max),
+            region: Box3::new(min, max).into(),
             from_device,
         };
         prop_assert_eq!(decode(&encode(&pilot, from), nodes, to), Ok((from, pilot)));

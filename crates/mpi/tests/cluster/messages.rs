@@ -34,7 +34,8 @@ pub(crate) fn node(index: usize) -> NodeId {
 
 pub(crate) fn pilot(to: NodeId, message: u64, elements: Box3) -> Pilot {
     let transfer = TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
-    Pilot { to, message: MessageId::from_index(message), transfer, elements, from_device: false }
+    let (message, region) = (MessageId::from_index(message), elements.into());
+    Pilot { to, message, transfer, region, from_device: false }
 }
 
 /// Memory that holds `extent`, one byte per element.

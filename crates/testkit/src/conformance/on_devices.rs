@@ -49,7 +49,7 @@ unsafe impl<C: Communicator> Communicator for OnDevices<C> {
 
     fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
         let from_device = self.places.begin;
-        self.inner.send_pilot(&Pilot { from_device, ..*pilot }, reached);
+        self.inner.send_pilot(&Pilot { from_device, ..pilot.clone() }, reached);
     }
 
     fn send_note(&mut self, to: NodeId, note: &[u8]) {

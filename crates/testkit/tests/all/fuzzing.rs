@@ -92,7 +92,7 @@ fn valid_pilot() -> Vec<u8> {
         to: NodeId::from_index(1),
         message: MessageId::from_index(3),
         transfer: TransferId { consumer: TaskId::from_index(4), buffer: BufferId::from_index(0) },
-        elements: Box3::from_range([4, 4]),
+        region: Box3::from_range([4, 4]).into(),
         from_device: false,
     };
     [&[3, 1], &wire::encode(&pilot, NodeId::from_index(2))[..]].concat()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use celerity_idag::Lookahead;
+use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_regions::Box3;
 use celerity_tdag::AccessMode::{Read, ReadWrite};
 use celerity_tdag::IndexSpace;
@@ -39,6 +39,18 @@ fn the_corpus_passes() {
             if let Err(failure) = simulate(&program, &configuration, seed) {
                 panic!("{name}: {failure}");
             }
+        }
+    }
+}
+
+#[test]
+fn bundles_arrive_whatever_comes_first() {
+    for seed in 0..60 {
+        let (nodes, devices) = [(2, 1), (2, 2), (3, 1), (4, 2)][seed as usize % 4];
+        let device_memory = [DeviceMemory::Host, DeviceMemory::Own][seed as usize / 4 % 2];
+        let configuration = Configuration { device_memory, ..Configuration::new(nodes, devices) };
+        if let Err(failure) = simulate(&corpus::table(160, 1, 1, 2), &configuration, seed) {
+            panic!("{failure}");
         }
     }
 }

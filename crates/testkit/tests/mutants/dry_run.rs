@@ -10,7 +10,7 @@ use celerity_executor::{
     Arbiter, Assignment, Engine, LaneId, LaneLayout, PostReceive, Step as Progress,
 };
 use celerity_idag::{Inbound, Instruction, InstructionId, InstructionKind, MessageId, Pilot};
-use celerity_regions::{Box3, Coord3, Region};
+use celerity_regions::{Coord3, Region};
 use celerity_tdag::{EpochAction, TaskId};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::element;
@@ -55,7 +55,7 @@ struct Cluster<'a> {
     nodes: Vec<Node<'a>>,
     pilots: Vec<(NodeId, Pilot)>,
     /// Offered by senders, by sender and message.
-    offers: BTreeMap<(NodeId, MessageId), (InstructionId, Box3)>,
+    offers: BTreeMap<(NodeId, MessageId), (InstructionId, Region)>,
     /// Asked for by receivers, with whom to tell.
     posts: Vec<Post>,
 }
@@ -65,7 +65,7 @@ struct Post {
     to: usize,
     from: NodeId,
     message: MessageId,
-    elements: Box3,
+    region: Region,
 }
 
 struct Node<'a> {
@@ -87,8 +87,9 @@ struct Node<'a> {
 impl<'a> Cluster<'a> {
     fn new(traces: &'a [InstructionTrace], devices: usize) -> Self {
         let nodes = traces.iter().map(|trace| Node::new(trace, devices)).collect();
-        let announced =
-            |trace: &'a InstructionTrace| trace.pilots.iter().map(|pilot| (trace.node, *pilot));
+        let announced = |trace: &'a InstructionTrace| {
+            trace.pilots.iter().map(|pilot| (trace.node, pilot.clone()))
+        };
         Self {
             nodes,
             pilots: traces.iter().flat_map(announced).collect(),
@@ -149,8 +150,8 @@ impl<'a> Cluster<'a> {
         let node = &mut self.nodes[at];
         let sender = NodeId::from_index(at as u64);
         let outcome = match &node.instructions[slot(instruction)].kind {
-            InstructionKind::Send { message, elements, .. } => {
-                self.offers.insert((sender, *message), (instruction, *elements));
+            InstructionKind::Send { message, region, .. } => {
+                self.offers.insert((sender, *message), (instruction, region.clone()));
                 return Ok(());
             }
             InstructionKind::Receive(inbound) => node.arbiter.begin_receive(instruction, inbound),
@@ -180,8 +181,9 @@ impl<'a> Cluster<'a> {
     /// Passes on what a node's arbiter has decided.
     fn hear(&mut self, at: usize) -> Outcome {
         while let Some(post) = self.nodes[at].arbiter.next_post() {
-            let PostReceive { from, message, elements, .. } = post;
-            self.posts.push(Post { to: at, from, message, elements });
+            let PostReceive { from, message, ref parts, .. } = post;
+            let region = Region::from_boxes(parts.iter().map(|(part, _)| *part));
+            self.posts.push(Post { to: at, from, message, region });
         }
         while let Some(instruction) = self.nodes[at].arbiter.next_completed() {
             self.nodes[at].check_arrived(instruction)?;
@@ -198,10 +200,10 @@ impl<'a> Cluster<'a> {
     }
 
     fn deliver(&mut self, post: usize) -> Outcome {
-        let Post { to, from, message, elements } = self.posts.swap_remove(post);
+        let Post { to, from, message, region } = self.posts.swap_remove(post);
         let (send, sent) = self.offers.remove(&(from, message)).expect("the step was possible");
-        if sent != elements {
-            return Err(format!("{message} from {from} carries {sent}, not {elements}"));
+        if sent != region {
+            return Err(format!("{message} from {from} carries {sent}, not {region}"));
         }
         let InstructionKind::Send { transfer, .. } =
             &self.nodes[from.slot()].instructions[slot(send)].kind
@@ -209,7 +211,8 @@ impl<'a> Cluster<'a> {
             unreachable!("only sends offer payloads")
         };
         let node = &mut self.nodes[to];
-        node.arrived.entry(*transfer).or_default().extend(element::points(&sent));
+        let arrived = node.arrived.entry(*transfer).or_default();
+        arrived.extend(sent.boxes().iter().flat_map(element::points));
         node.arbiter.arrived(from, message).map_err(|error| error.to_string())?;
         self.nodes[from.slot()].complete(send)?;
         self.hear(to)

@@ -195,8 +195,10 @@ fn check_wake_ups() -> Outcome {
     let mut ends = local_cluster(vec![Arc::new(|| {}), waker], &pool()?);
     let transfer = TransferId { consumer: TaskId::from_index(1), buffer: BufferId::from_index(0) };
     let (to, message) = (NodeId::from_index(1), MessageId::from_index(0));
-    ends[0]
-        .send_pilot(&Pilot { to, message, transfer, elements: Box3::UNIT, from_device: false }, 0);
+    ends[0].send_pilot(
+        &Pilot { to, message, transfer, region: Box3::UNIT.into(), from_device: false },
+        0,
+    );
     match woken.load(Ordering::SeqCst) {
         1 => Ok(()),
         times => Err(format!("the receiver of a pilot is woken {times} times")),
@@ -223,7 +225,10 @@ fn check_wires() -> Outcome {
     };
     let (from, to) = (NodeId::from_index(0), NodeId::from_index(1));
     let transfer = TransferId { consumer: TaskId::from_index(1), buffer: BufferId::from_index(0) };
-    ends[0].send_pilot(&Pilot { to, message, transfer, elements, from_device: true }, 0);
+    ends[0].send_pilot(
+        &Pilot { to, message, transfer, region: elements.into(), from_device: true },
+        0,
+    );
     // SAFETY: the source outlives the end, and is written when the payload has been sent.
     unsafe { ends[0].send(to, payload(&mut source)) };
     // SAFETY: the target outlives the end, and is looked at when the payload has been received.

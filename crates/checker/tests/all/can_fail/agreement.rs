@@ -111,8 +111,8 @@ fn damage_command(kind: &mut CommandKind, damage: Damage) -> bool {
 
 fn damage_instruction(kind: &mut InstructionKind, damage: Damage) -> bool {
     match (kind, damage) {
+        (InstructionKind::Send { region, .. }, Damage::ShrinkSend) => shrink_region(region),
         (InstructionKind::Copy { elements, .. }, Damage::ShrinkCopy)
-        | (InstructionKind::Send { elements, .. }, Damage::ShrinkSend)
         | (InstructionKind::Kernel { chunk: elements, .. }, Damage::ShrinkKernel) => {
             shrink(elements)
         }

@@ -481,18 +481,13 @@ fn a_missing_send_or_pilot_is_noticed() {
 #[test]
 fn a_send_that_says_something_else_than_its_pilot_is_noticed() {
     let mut case = nbody();
-    let InstructionKind::Send { elements, .. } = case.kind(0, is_send) else {
+    let InstructionKind::Send { region, .. } = case.kind(0, is_send) else {
         unreachable!("a send was asked for")
     };
-    *elements = shorter(*elements);
+    *region = shorter(region.bounding_box()).into();
+    let shortened = region.clone();
     assert_finds!(case, Violation::Unannounced { .. });
-    let elements = {
-        let InstructionKind::Send { elements, .. } = case.kind(0, is_send) else {
-            unreachable!("a send was asked for")
-        };
-        *elements
-    };
-    case.instructions[0].pilots[0].elements = elements;
+    case.instructions[0].pilots[0].region = shortened;
     assert_finds!(case, Violation::Mismatch { level: Level::Instructions, .. });
 }
 

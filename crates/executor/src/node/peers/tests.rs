@@ -41,16 +41,19 @@ fn transfer() -> TransferId {
 
 fn pilot(to: NodeId) -> Pilot {
     let message = MessageId::from_index(0);
-    Pilot { to, message, transfer: transfer(), elements: EXTENT, from_device: false }
+    Pilot { to, message, transfer: transfer(), region: EXTENT.into(), from_device: false }
 }
 
-fn payload(memory: &mut [u8; 8]) -> WirePayload {
-    let memory = ElementArray { base: BasePtr::of_mut_slice(memory), extent: EXTENT };
-    WirePayload {
+fn array(memory: &mut [u8; 8]) -> ElementArray {
+    ElementArray { base: BasePtr::of_mut_slice(memory), extent: EXTENT }
+}
+
+fn leaving(memory: &mut [u8; 8]) -> Leaving {
+    Leaving {
         message: MessageId::from_index(0),
         at: MemoryId::HOST,
-        memory,
-        elements: EXTENT,
+        memory: array(memory),
+        region: EXTENT.into(),
         elem_size: 8,
     }
 }
@@ -76,8 +79,9 @@ fn a_payload_is_announced_asked_for_and_heard_of_on_both_sides() {
     assert_eq!(receiver.missing(receive).1, [sender.local()]);
     // SAFETY: both outlive what is under way, which ends in this function.
     unsafe {
-        receiver.receive(post.from, payload(&mut target));
-        sender.send(send, receiver.local(), payload(&mut source));
+        let places = [(EXTENT, array(&mut target))].into_iter().collect();
+        receiver.receive((post.from, post.message), MemoryId::HOST, places, 8);
+        sender.send(send, receiver.local(), leaving(&mut source));
     }
     assert_eq!(heard(&mut sender), [Ok(Heard::Sent(send))]);
     assert_eq!(heard(&mut receiver), [Ok(Heard::Transfers)]);
@@ -168,7 +172,7 @@ fn a_node_that_has_to_look_asks_for_it_as_long_as_it_waits() {
     sender.announce(&pilot(receiver.local()));
     assert!(sender.can_do_without(), "nothing is to leave");
     // SAFETY: it outlives both ends, which were made later.
-    unsafe { sender.send(InstructionId::from_index(4), receiver.local(), payload(&mut source)) };
+    unsafe { sender.send(InstructionId::from_index(4), receiver.local(), leaving(&mut source)) };
     assert!(!sender.can_do_without());
     sender.forget();
     assert!(sender.can_do_without());

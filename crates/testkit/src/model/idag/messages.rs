@@ -22,10 +22,12 @@ pub(super) fn check(cluster: &Cluster<'_>) -> Result<(), Violation> {
     for trace in cluster.nodes {
         for instruction in &trace.instructions {
             match &instruction.kind {
-                InstructionKind::Send { to, transfer, elements, .. } => {
-                    let slots = slots(cluster, *transfer, &Region::from(*elements));
+                InstructionKind::Send { to, transfer, region, .. } => {
+                    let slots = slots(cluster, *transfer, region);
                     sent.add(*transfer, *to, &slots, "sent")?;
-                    check_fits(cluster, *transfer, *to, elements)?;
+                    for part in region.boxes() {
+                        check_fits(cluster, *transfer, *to, part)?;
+                    }
                 }
                 InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
                     let slots = slots(cluster, inbound.transfer, &inbound.region);
@@ -78,21 +80,22 @@ fn check_collectives(cluster: &Cluster<'_>) -> Result<(), Violation> {
 /// One pilot for each send, saying the same.
 fn check_pilots(cluster: &Cluster<'_>) -> Result<(), Violation> {
     for trace in cluster.nodes {
-        let mut announced: BTreeMap<MessageId, (NodeId, TransferId, Box3, bool)> = BTreeMap::new();
+        let mut announced: BTreeMap<MessageId, (NodeId, TransferId, &Region, bool)> =
+            BTreeMap::new();
         for pilot in &trace.pilots {
-            let content = (pilot.to, pilot.transfer, pilot.elements, pilot.from_device);
+            let content = (pilot.to, pilot.transfer, &pilot.region, pilot.from_device);
             if announced.insert(pilot.message, content).is_some() {
                 let what = format!("{} of {} is announced twice", pilot.message, trace.node);
                 return Err(Violation::Mismatched { transfer: pilot.transfer, to: pilot.to, what });
             }
         }
         for instruction in &trace.instructions {
-            let InstructionKind::Send { to, message, transfer, source, elements, .. } =
+            let InstructionKind::Send { to, message, transfer, source, region, .. } =
                 &instruction.kind
             else {
                 continue;
             };
-            let content = (*to, *transfer, *elements, source.memory.device().is_some());
+            let content = (*to, *transfer, region, source.memory.device().is_some());
             if announced.remove(message) != Some(content) {
                 let what = format!("{message} of {} is not what was announced", trace.node);
                 return Err(Violation::Mismatched { transfer: *transfer, to: *to, what });
@@ -106,7 +109,7 @@ fn check_pilots(cluster: &Cluster<'_>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// A message must lie inside one receive, or the receiver cannot place it.
+/// Each box of a message must lie inside one receive, or the receiver cannot place it.
 fn check_fits(
     cluster: &Cluster<'_>,
     transfer: TransferId,

@@ -162,11 +162,13 @@ impl<'a> Collector<'a> {
                 let source = self.place(*buffer, source, &elements, Use::Read)?;
                 Ok(vec![source, self.place(*buffer, target, &elements, Use::Write)?])
             }
-            InstructionKind::Send { transfer, source, elements, elem_size, .. } => {
+            InstructionKind::Send { transfer, source, region, elem_size, .. } => {
                 self.check_elem_size(transfer.buffer, *elem_size)?;
                 self.check_reached(source)?;
-                let elements = Region::from(*elements);
-                Ok(vec![self.place(transfer.buffer, source, &elements, Use::Read)?])
+                if region.boxes().len() > 1 && source.memory != MemoryId::HOST {
+                    return Err("sends several boxes from a device's memory".into());
+                }
+                Ok(vec![self.place(transfer.buffer, source, region, Use::Read)?])
             }
             InstructionKind::Receive(inbound) => self.receive(inbound, Use::Write),
             InstructionKind::SplitReceive(inbound) => {

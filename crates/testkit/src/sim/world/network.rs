@@ -148,12 +148,12 @@ impl SimNetwork {
 
 impl World {
     pub(in crate::sim) fn send_pilot(&mut self, from: usize, pilot: &Pilot, reached: u64) {
-        let Pilot { to, message, transfer, .. } = *pilot;
+        let &Pilot { to, message, transfer, .. } = pilot;
         self.note(from, What::Announces { to, message, transfer });
         if self.check_peer(from, to) {
             self.check_credit(from, pilot);
             let delay = self.random.delay(self.conditions.pilot);
-            let notice = CommEvent::Pilot { from: node_id(from), pilot: *pilot, reached };
+            let notice = CommEvent::Pilot { from: node_id(from), pilot: pilot.clone(), reached };
             self.after(delay, Event::Network(Delivery::Notice(to, notice)));
         }
     }
@@ -372,7 +372,7 @@ impl World {
 
     /// A receiver may be behind by what its sender's lead and run-ahead allow.
     fn check_credit(&mut self, from: usize, pilot: &Pilot) {
-        let (Pilot { to, transfer, .. }, consumer) = (*pilot, pilot.transfer.consumer);
+        let (&Pilot { to, transfer, .. }, consumer) = (pilot, pilot.transfer.consumer);
         let allowed = self.conditions.lead.saturating_add(self.conditions.run_ahead);
         let ahead = self.ledger.announce((from, to.slot()), consumer, allowed);
         if let Some(ahead) = ahead.filter(|_| self.conditions.eager > 0) {
@@ -466,7 +466,9 @@ fn cut(elements: &Box3, parts: usize) -> Vec<Box3> {
 
 fn what_arrived(notice: &CommEvent) -> What {
     match *notice {
-        CommEvent::Pilot { from, pilot, .. } => What::Announced { from, message: pilot.message },
+        CommEvent::Pilot { from, ref pilot, .. } => {
+            What::Announced { from, message: pilot.message }
+        }
         CommEvent::Note { from, .. } => What::Noted { from },
         CommEvent::Sent { message } => What::Sent { message },
         CommEvent::Received { from, message } => What::Received { from, message },
