@@ -130,9 +130,10 @@ fn check_moved(effects: &Effects<'_>) -> Result<(), String> {
 }
 
 fn check_pilot(pilot: &Pilot) -> Result<(), String> {
-    match pilot.region.is_empty() {
-        true => Err(format!("{} brings nothing", pilot.message)),
-        false => Ok(()),
+    match pilot.region.boxes().len() {
+        0 => Err(format!("{} brings nothing", pilot.message)),
+        1..=Pilot::MOST_BOXES => Ok(()),
+        boxes => Err(format!("{} brings {boxes} boxes, more than a message may", pilot.message)),
     }
 }
 

@@ -87,7 +87,8 @@ pub enum Broken {
 /// receives to `M1` or the memory of a device, and nothing writes to `M0`. A copy has two allocations. A free is the last to name its allocation.
 ///
 /// **Transfers.** Messages are numbered in the order of their sends, from 0, and
-/// the pilots say the same of them, one by one, also whether they leave from a device. An await receive lies in an
+/// the pilots say the same of them, one by one, also whether they leave from a device; then they bring one box, otherwise up to
+/// [`Pilot::MOST_BOXES`]. An await receive lies in an
 /// earlier split receive of its transfer, and of every split receive each
 /// element is awaited. Collectives are numbered from 0, and no element is in two of the places that
 /// one reads and writes.

@@ -459,9 +459,12 @@ mod tests {
         assert_eq!(Region::empty().to_string(), "{}");
         let dotted = |count| (0..count).map(|i| Box3::from_offset_range([2 * i], [1]));
         assert_eq!(Region::from_boxes(dotted(32)).to_string().matches("..").count(), 32);
-        let long = Region::from_boxes(dotted(5000)).to_string();
+        let count = if cfg!(miri) { 100 } else { 5000 };
+        let long = Region::from_boxes(dotted(count)).to_string();
         assert!(long.starts_with("{[0..1], [2..3], ") && long.len() < 250, "{long}");
-        assert!(long.ends_with("[30..31] and 4984 more boxes, all in [0..9999]}"), "{long}");
+        let (more, end) = (count - 16, 2 * count - 1);
+        let rest = format!("[30..31] and {more} more boxes, all in [0..{end}]}}");
+        assert!(long.ends_with(&rest), "{long}");
     }
 
     #[test]

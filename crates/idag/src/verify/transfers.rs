@@ -68,7 +68,12 @@ impl<'a> Transfers<'a> {
 
     fn send(&mut self, sent: &Pilot) -> Option<&'static str> {
         let due = std::mem::replace(&mut self.next, sent.message.next());
+        let boxes = sent.region.boxes().len();
         match self.pilots.split_off_first() {
+            _ if boxes > Pilot::MOST_BOXES => Some("brings more boxes than a message may"),
+            _ if boxes > 1 && sent.from_device => {
+                Some("brings several boxes from a device's memory")
+            }
             _ if sent.message != due => Some("is not the next message"),
             None => Some("is sent without a pilot"),
             Some(pilot) if pilot != sent => Some("is not what its pilot announces"),

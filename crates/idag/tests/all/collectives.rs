@@ -282,14 +282,15 @@ fn all_members_come_to_the_same_venue() {
         };
         (0..4).map(venue).collect::<Vec<_>>()
     };
-    for (from, to) in [
+    let all = [
         (each(0), Ends::All),
         (each(1), Ends::All),
         (each(0), root.clone()),
         (root.clone(), Ends::All),
         (root, each(1)),
         (each(0), each(1)),
-    ] {
+    ];
+    for (from, to) in all.into_iter().step_by(if cfg!(miri) { 4 } else { 1 }) {
         let moved = collective(extent, from, to);
         assert_eq!(venues(&moved, (1, 1)), [DEVICE; 4]);
         assert_eq!(venues(&moved, (whole, 1)), [DEVICE; 4], "bytes of all, whoever provides what");

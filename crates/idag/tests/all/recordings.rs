@@ -138,7 +138,11 @@ fn pilots_bring_something() {
     let region = row(1, 4).into();
     let pilot = Pilot { to, message, transfer: TRANSFER, region, from_device: true };
     assert_eq!(decode::<Pilot>(KIND, &encode(KIND, &pilot).unwrap()), Ok(pilot.clone()));
-    let bytes = encode(KIND, &Pilot { region: Region::empty(), ..pilot }).unwrap();
+    let bytes = encode(KIND, &Pilot { region: Region::empty(), ..pilot.clone() }).unwrap();
     let error = decode::<Pilot>(KIND, &bytes).unwrap_err();
     assert!(error.to_string().contains("msg5 brings nothing"), "{error}");
+    let many = Region::from_boxes((0..65).map(|at| row(2 * at, 1)));
+    let bytes = encode(KIND, &Pilot { region: many, ..pilot }).unwrap();
+    let error = decode::<Pilot>(KIND, &bytes).unwrap_err();
+    assert!(error.to_string().contains("msg5 brings 65 boxes"), "{error}");
 }

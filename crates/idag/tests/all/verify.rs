@@ -5,7 +5,7 @@ use celerity_idag::{
     AllocationId, Broken, DeviceMemory, Instruction, InstructionId, InstructionKind, MemoryId,
     MessageId, Pilot, verify,
 };
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::BrokenEdge;
 use celerity_testkit::check::{Configuration, any_configuration};
 use celerity_testkit::corpus;
@@ -216,6 +216,19 @@ fn sends_are_announced_one_by_one() {
         *message = MessageId::from_index(7);
     });
     assert!(says(&found, "msg7 is not the next message"), "{found:?}");
+    let with_boxes = |boxes: u64| {
+        let region =
+            Region::from_boxes((0..boxes).map(|at| Box3::new([2 * at, 0, 0], [2 * at + 1, 1, 1])));
+        broken(|instructions, _| {
+            let InstructionKind::Send { region: sent, .. } = &mut first(instructions, is_send).kind
+            else {
+                return;
+            };
+            *sent = region.clone();
+        })
+    };
+    assert!(says(&with_boxes(65), "brings more boxes than a message may"));
+    assert!(!says(&with_boxes(64), "brings more boxes than a message may"));
 }
 
 #[test]

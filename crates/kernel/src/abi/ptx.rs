@@ -196,6 +196,7 @@ mod tests {
 ";
 
     #[test]
+    #[cfg_attr(miri, ignore = "much text, and no unsafe code")]
     fn kernels_that_load_gain_by_stacks_and_those_that_compute_do_not() {
         let kernel = Description { stacked_entry: Some("k$stacked"), ..KERNEL };
         let module = |body: std::string::String| {
