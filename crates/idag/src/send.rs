@@ -12,7 +12,7 @@ use celerity_regions::{Box3, BoxIndex, Region};
 use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
 use crate::buffer::BufferState;
-use crate::bundles::Bundles;
+use crate::bundles::{Bundles, messages};
 use crate::coherence::{bring, is_current};
 use crate::emitter::{Emitter, Parcel};
 use crate::gather::pack;
@@ -78,8 +78,11 @@ fn push_from_host(
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
         let send = |emitter: &mut Emitter<'_>, backing: &mut Backing, region: &Region| {
-            for &(to, _) in same {
-                emitter.send(backing, Parcel { to, transfer, region: region.clone(), elem_size });
+            for region in messages(region) {
+                for &(to, _) in same {
+                    let region = region.clone();
+                    emitter.send(backing, Parcel { to, transfer, region, elem_size });
+                }
             }
         };
         let mut bundles = Bundles::of(&same[0].1).filter(|_| same.iter().all(goes_to_host));

@@ -53,7 +53,8 @@ pub struct StandIns<'r, I> {
     reads: &'r [Read<I>],
     /// How many parts have been compared with all reads so far.
     compared: Cell<usize>,
-    /// The read that was found last: what surrounds one of many parts mostly surrounds the next one, too.
+    /// The read that was found last. Parts come in order, and so do reads of one reader: the next part is mostly read by the same read,
+    /// or by the one behind it.
     last: Cell<usize>,
     /// The reads' positions, once there have been many questions that those could not answer.
     by_place: OnceCell<Box<BoxIndex<usize>>>,
@@ -88,8 +89,10 @@ impl<I: GraphId> StandIns<'_, I> {
 
     #[inline(never)]
     fn is_found(&self, part: &Box3) -> bool {
-        if self.reads[self.last.get()].part.intersects(part) {
-            return true;
+        let last = self.last.get();
+        let mut next = self.reads[last..].iter().take(2);
+        if let Some(further) = next.position(|read| read.part.intersects(part)) {
+            return self.found(Some(last + further));
         }
         let by_place = || Box::new(self.reads.iter().map(|read| read.part).zip(0..).collect());
         let by_place = self.by_place.get_or_init(by_place);
