@@ -53,9 +53,9 @@ pub struct StandIns<'r, I> {
     reads: &'r [Read<I>],
     /// How many parts have been compared with all reads so far.
     compared: Cell<usize>,
-    /// The read that was found last. Parts come in order, and so do reads of one reader: the next part is mostly read by the same read,
-    /// or by the one behind it.
-    last: Cell<usize>,
+    /// A read that has been found, the largest, and of those the last one. Parts come in order, and so do reads of one reader: the next part is
+    /// mostly one of the same read, or of the one behind it.
+    hint: Cell<usize>,
     /// The reads' positions, once there have been many questions that those could not answer.
     by_place: OnceCell<Box<BoxIndex<usize>>>,
 }
@@ -84,24 +84,35 @@ impl<I: GraphId> StandIns<'_, I> {
             return self.is_found(part);
         }
         self.compared.set(compared + 1);
-        self.found(self.reads.iter().position(|read| read.part.intersects(part)))
+        let found = self.reads.iter().position(|read| read.part.intersects(part));
+        if self.reads.len() > COMPARED_MAX {
+            self.try_next(found);
+        }
+        found.is_some()
     }
 
     #[inline(never)]
     fn is_found(&self, part: &Box3) -> bool {
-        let last = self.last.get();
-        let mut next = self.reads[last..].iter().take(2);
-        if let Some(further) = next.position(|read| read.part.intersects(part)) {
-            return self.found(Some(last + further));
-        }
-        let by_place = || Box::new(self.reads.iter().map(|read| read.part).zip(0..).collect());
-        let by_place = self.by_place.get_or_init(by_place);
-        self.found(by_place.sharing(part).next().map(|(_, &position)| position))
+        let hint = self.hint.get();
+        let mut next = self.reads[hint..].iter().take(2);
+        let further = next.position(|read| read.part.intersects(part));
+        let found = further.map(|further| hint + further).or_else(|| {
+            let by_place = || Box::new(self.reads.iter().map(|read| read.part).zip(0..).collect());
+            let by_place = self.by_place.get_or_init(by_place);
+            by_place.sharing(part).next().map(|(_, &position)| position)
+        });
+        self.try_next(found);
+        found.is_some()
     }
 
-    #[inline]
-    fn found(&self, position: Option<usize>) -> bool {
-        position.inspect(|position| self.last.set(*position)).is_some()
+    /// Has the read at this position tried first for the next part.
+    fn try_next(&self, position: Option<usize>) {
+        let volume = |position: usize| self.reads[position].part.volume();
+        if let Some(position) = position
+            && volume(position) >= volume(self.hint.get())
+        {
+            self.hint.set(position);
+        }
     }
 }
 
@@ -125,8 +136,8 @@ impl<I: GraphId> Readers<I> {
     #[must_use]
     #[inline]
     pub fn stand_ins(&self) -> StandIns<'_, I> {
-        let (compared, last) = (Cell::new(0), Cell::new(0));
-        StandIns { reads: &self.reads, compared, last, by_place: OnceCell::new() }
+        let (compared, hint) = (Cell::new(0), Cell::new(0));
+        StandIns { reads: &self.reads, compared, hint, by_place: OnceCell::new() }
     }
 
     /// Calls `each` for every reader of a part of `region`, and forgets those
