@@ -77,37 +77,39 @@ fn push_from_host(
     let goes_to_host = |(to, _): &(NodeId, Region)| wires.is_none_or(|wires| !wires.reach(*to));
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
-        let send = |emitter: &mut Emitter<'_>, backing: &mut Backing, region: &Region| {
-            for region in messages(region) {
-                for &(to, _) in same {
-                    let region = region.clone();
-                    emitter.send(backing, Parcel { to, transfer, region, elem_size });
-                }
+        let (&(last, _), others) = same.split_last().expect("a chunk is not empty");
+        let send = |emitter: &mut Emitter<'_>, backing: &mut Backing, region: Region| {
+            for &(to, _) in others {
+                let region = region.clone();
+                emitter.send(backing, Parcel { to, transfer, region, elem_size });
             }
+            emitter.send(backing, Parcel { to: last, transfer, region, elem_size });
         };
         let mut bundles = Bundles::of(&same[0].1).filter(|_| same.iter().all(goes_to_host));
         // Noted together, since there may be thousands.
         let mut brought = Boxes::new();
         for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
             for elements in pieces(buffer, links, &elements) {
-                let leaving =
-                    match provide(emitter, buffer, links, (elements, origin), &mut brought) {
-                        Provided::Staged(backing) => {
-                            send(emitter, backing, &elements.into());
+                match provide(emitter, buffer, links, (elements, origin), &mut brought) {
+                    Provided::Staged(backing) => send(emitter, backing, elements.into()),
+                    Provided::Allocated(position) => {
+                        let Some(bundles) = &mut bundles else {
+                            let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
+                            send(emitter, backing, elements.into());
                             continue;
+                        };
+                        if let Some((position, region)) = bundles.add(position, elements, elem_size)
+                        {
+                            let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
+                            messages(&region).for_each(|region| send(emitter, backing, region));
                         }
-                        Provided::Allocated(position) => match &mut bundles {
-                            None => Some((position, Region::from(elements))),
-                            Some(bundles) => bundles.add(position, elements, elem_size),
-                        },
-                    };
-                if let Some((position, region)) = leaving {
-                    send(emitter, &mut buffer.backings_mut(MemoryId::HOST)[position], &region);
+                    }
                 }
             }
         }
         for (position, region) in bundles.into_iter().flat_map(Bundles::into_rest) {
-            send(emitter, &mut buffer.backings_mut(MemoryId::HOST)[position], &region);
+            let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
+            messages(&region).for_each(|region| send(emitter, backing, region));
         }
         if !brought.is_empty() {
             buffer.note_current(&Region::from_boxes(brought), MemorySet::only(MemoryId::HOST));

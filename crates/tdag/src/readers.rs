@@ -56,7 +56,7 @@ pub struct StandIns<'r, I> {
     /// A read that has been found, the largest, and of those the last one. Parts come in order, and so do reads of one reader: the next part is
     /// mostly one of the same read, or of the one behind it.
     hint: Cell<usize>,
-    /// The reads' positions, once there have been many questions that those could not answer.
+    /// The reads' positions, once there have been many questions that the hint could not answer.
     by_place: OnceCell<Box<BoxIndex<usize>>>,
 }
 
@@ -84,11 +84,7 @@ impl<I: GraphId> StandIns<'_, I> {
             return self.is_found(part);
         }
         self.compared.set(compared + 1);
-        let found = self.reads.iter().position(|read| read.part.intersects(part));
-        if self.reads.len() > COMPARED_MAX {
-            self.try_next(found);
-        }
-        found.is_some()
+        self.reads.iter().any(|read| read.part.intersects(part))
     }
 
     #[inline(never)]
@@ -97,22 +93,23 @@ impl<I: GraphId> StandIns<'_, I> {
         let mut next = self.reads[hint..].iter().take(2);
         let further = next.position(|read| read.part.intersects(part));
         let found = further.map(|further| hint + further).or_else(|| {
+            // A few more are looked for among all, as long as the hint may have become a better one.
+            let compared = self.compared.get();
+            if compared < 2 * COMPARED_MAX {
+                self.compared.set(compared + 1);
+                return self.reads.iter().position(|read| read.part.intersects(part));
+            }
             let by_place = || Box::new(self.reads.iter().map(|read| read.part).zip(0..).collect());
             let by_place = self.by_place.get_or_init(by_place);
             by_place.sharing(part).next().map(|(_, &position)| position)
         });
-        self.try_next(found);
-        found.is_some()
-    }
-
-    /// Has the read at this position tried first for the next part.
-    fn try_next(&self, position: Option<usize>) {
         let volume = |position: usize| self.reads[position].part.volume();
-        if let Some(position) = position
-            && volume(position) >= volume(self.hint.get())
+        if let Some(position) = found
+            && volume(position) >= volume(hint)
         {
             self.hint.set(position);
         }
+        found.is_some()
     }
 }
 
