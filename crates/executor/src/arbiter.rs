@@ -292,9 +292,10 @@ impl Arbiter {
             return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
         }
         let open = self.transfers.entry(transfer).or_default();
-        match open.lacking(region) {
+        let found = open.landings.of_all(region);
+        match found.iter().filter(|landing| landing.is_none()).count() {
             0 => {
-                let post = open.announce(from, &pilot)?;
+                let post = open.announce(from, &pilot, &found)?;
                 self.post(post, pilot.region);
             }
             #[cfg(feature = "mutants")]
@@ -343,7 +344,10 @@ impl Arbiter {
         self.closed_before = task;
         let early = |(name, announced): (&Name, &Announced)| match announced {
             Announced::Early(pilot, _) if pilot.transfer.consumer < task => {
-                Some((name.0, pilot.transfer, self.transfers[&pilot.transfer].lacks(&pilot.region)))
+                let landings = &self.transfers[&pilot.transfer].landings;
+                let mut boxes = pilot.region.boxes().iter();
+                let lacks = boxes.find(|part| landings.of(part).is_none());
+                Some((name.0, pilot.transfer, lacks.copied().unwrap_or(Box3::EMPTY)))
             }
             _ => None,
         };
@@ -432,8 +436,10 @@ impl Arbiter {
             unannounced: expected.clone(),
             missing: expected,
         });
-        let announce =
-            |(from, pilot): (NodeId, Pilot)| Ok((open.announce(from, &pilot)?, pilot.region));
+        let announce = |(from, pilot): (NodeId, Pilot)| {
+            let found = open.landings.of_all(&pilot.region);
+            Ok((open.announce(from, &pilot, &found)?, pilot.region))
+        };
         let posts: SmallVec<[_; 2]> =
             complete.into_iter().map(announce).collect::<Result<_, _>>()?;
         posts.into_iter().for_each(|(post, region)| self.post(post, region));
@@ -459,17 +465,6 @@ impl Arbiter {
 }
 
 impl Transfer {
-    /// For how many boxes of a region no receive has begun.
-    fn lacking(&self, region: &Region) -> usize {
-        region.boxes().iter().filter(|part| self.landings.of(part).is_none()).count()
-    }
-
-    /// The first box of a region for which no receive has begun.
-    fn lacks(&self, region: &Region) -> Box3 {
-        let mut boxes = region.boxes().iter();
-        boxes.find(|part| self.landings.of(part).is_none()).copied().unwrap_or(Box3::EMPTY)
-    }
-
     /// Takes out the early pilots that lack nothing once a receive begins, of which all is still `expected`.
     fn take_complete(
         &mut self,
@@ -500,32 +495,32 @@ impl Transfer {
         complete.into_iter().map(take).collect()
     }
 
-    /// Takes notice of a pilot for all boxes of which receives have begun.
-    fn announce(&mut self, from: NodeId, pilot: &Pilot) -> Result<PostReceive, ArbiterError> {
+    /// Takes notice of a pilot, whose boxes are for the landings at the positions `found`.
+    fn announce(
+        &mut self,
+        from: NodeId,
+        pilot: &Pilot,
+        found: &[Option<usize>],
+    ) -> Result<PostReceive, ArbiterError> {
         let Pilot { message, transfer, .. } = *pilot;
         let mut elem_size = 0;
-        let mut parts = SmallVec::with_capacity(pilot.region.boxes().len());
-        for part in pilot.region.boxes() {
+        let mut parts = SmallVec::with_capacity(found.len());
+        for (&elements, position) in pilot.region.boxes().iter().zip(found) {
             let outside = || {
-                let (elements, expected) = (*part, Box::default());
+                let expected = Box::default();
                 ArbiterError::OutsideRegion { from, transfer, elements, expected }
             };
-            let position = self.landings.of(part).ok_or_else(outside)?;
-            let landing = self.landings.at(position);
-            landing.announce(from, pilot, part)?;
+            let landing = self.landings.at(position.ok_or_else(outside)?);
+            landing.announce(from, pilot, &elements)?;
             let target = landing.inbound.target;
-            if pilot.region.boxes().len() > 1 && target.memory != MemoryId::HOST {
-                let (elements, memory) = (*part, target.memory);
-                return Err(ArbiterError::ApartOnDevice {
-                    from,
-                    transfer,
-                    message,
-                    elements,
-                    memory,
-                });
+            if found.len() > 1 && target.memory != MemoryId::HOST {
+                let memory = target.memory;
+                let apart =
+                    ArbiterError::ApartOnDevice { from, transfer, message, elements, memory };
+                return Err(apart);
             }
             elem_size = landing.inbound.elem_size;
-            parts.push((*part, target));
+            parts.push((elements, target));
         }
         Ok(PostReceive { from, message, transfer, parts, elem_size })
     }

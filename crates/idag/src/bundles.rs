@@ -12,6 +12,9 @@ const LARGEST: u64 = 1 << 10;
 /// So many allocations are filled for at a time: parts that follow each other mostly lie in one, or each in one of its own.
 const MOST_OPEN: usize = 8;
 
+/// What leaves together, and the position of the allocation that it lies in.
+pub(crate) type Bundle = (usize, Region);
+
 /// Boxes that are to leave together, by the positions of the allocations that they lie in, least recently begun first.
 #[derive(Debug, Default)]
 pub(crate) struct Bundles {
@@ -24,14 +27,8 @@ impl Bundles {
         (region.boxes().len() > MOST_APART).then(Self::default)
     }
 
-    /// Adds `part`, which lies in the allocation at `position`; returns what is enough for a message, with the position of its
-    /// allocation: `part` itself, if it is large.
-    pub(crate) fn add(
-        &mut self,
-        position: usize,
-        part: Box3,
-        elem_size: u64,
-    ) -> Option<(usize, Region)> {
+    /// Adds `part`, which lies in the allocation at `position`; returns what is enough for a message: `part` itself, if it is large.
+    pub(crate) fn add(&mut self, position: usize, part: Box3, elem_size: u64) -> Option<Bundle> {
         if part.volume().saturating_mul(elem_size) > LARGEST {
             return Some((position, Region::from(part)));
         }
@@ -46,8 +43,8 @@ impl Bundles {
         (is_full || self.open.len() > MOST_OPEN).then(|| bundled(self.open.remove(leaves)))
     }
 
-    /// What is left, with the positions of the allocations.
-    pub(crate) fn into_rest(self) -> impl Iterator<Item = (usize, Region)> {
+    /// What is left.
+    pub(crate) fn into_rest(self) -> impl Iterator<Item = Bundle> {
         let Self { open } = self;
         #[cfg(feature = "mutants")]
         let open = celerity_mutants::Mutant::LastBundleUnsent.alter(open, |_| Vec::new());
@@ -61,7 +58,7 @@ pub(crate) fn messages(region: &Region) -> impl Iterator<Item = Region> {
     parts.map(|boxes| Region::from_boxes(boxes.iter().copied()))
 }
 
-fn bundled((position, parts): (usize, Boxes)) -> (usize, Region) {
+fn bundled((position, parts): (usize, Boxes)) -> Bundle {
     (position, Region::from_boxes(parts))
 }
 

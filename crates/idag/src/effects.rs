@@ -160,12 +160,14 @@ pub enum Elements<'a> {
 
 impl<'a> Elements<'a> {
     /// Those of a region: as a box, if it is one.
-    fn of(region: &'a Region) -> Self {
+    #[must_use]
+    pub fn of(region: &'a Region) -> Self {
         match region.boxes() {
             [one] => Self::Box(*one),
             _ => Self::Region(region),
         }
     }
+
     /// The smallest box that holds them.
     #[must_use]
     pub fn bounding_box(self) -> Box3 {

@@ -12,7 +12,7 @@ use celerity_regions::{Box3, BoxIndex, Region};
 use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
 use crate::buffer::BufferState;
-use crate::bundles::{Bundles, messages};
+use crate::bundles::{Bundle, Bundles, messages};
 use crate::coherence::{bring, is_current};
 use crate::emitter::{Emitter, Parcel};
 use crate::gather::pack;
@@ -72,48 +72,60 @@ fn push_from_host(
     let boxes = departures(buffer, links, targets);
     let needs = Needs { boxes, discarded: Region::empty() };
     allocate(emitter, buffer, MemoryId::HOST, &needs, &Reservations::default());
-    let elem_size = buffer.elem_size;
     // Who may put what arrives into a device's memory gets each box by itself.
     let goes_to_host = |(to, _): &(NodeId, Region)| wires.is_none_or(|wires| !wires.reach(*to));
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
-        let (&(last, _), others) = same.split_last().expect("a chunk is not empty");
-        let send = |emitter: &mut Emitter<'_>, backing: &mut Backing, region: Region| {
-            for &(to, _) in others {
-                let region = region.clone();
-                emitter.send(backing, Parcel { to, transfer, region, elem_size });
-            }
-            emitter.send(backing, Parcel { to: last, transfer, region, elem_size });
-        };
-        let mut bundles = Bundles::of(&same[0].1).filter(|_| same.iter().all(goes_to_host));
-        // Noted together, since there may be thousands.
-        let mut brought = Boxes::new();
-        for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
-            for elements in pieces(buffer, links, &elements) {
-                match provide(emitter, buffer, links, (elements, origin), &mut brought) {
-                    Provided::Staged(backing) => send(emitter, backing, elements.into()),
-                    Provided::Allocated(position) => {
-                        let Some(bundles) = &mut bundles else {
-                            let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
-                            send(emitter, backing, elements.into());
-                            continue;
-                        };
-                        if let Some((position, region)) = bundles.add(position, elements, elem_size)
-                        {
-                            let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
-                            messages(&region).for_each(|region| send(emitter, backing, region));
-                        }
-                    }
-                }
-            }
+        let bundles = Bundles::of(&same[0].1).filter(|_| same.iter().all(goes_to_host));
+        push_alike(emitter, buffer, links, (transfer, same), bundles);
+    }
+}
+
+/// Sends the same elements to all of `targets`: what there are `bundles` for, together.
+fn push_alike(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    links: &Links,
+    (transfer, targets): (TransferId, &[(NodeId, Region)]),
+    mut bundles: Option<Bundles>,
+) {
+    let elem_size = buffer.elem_size;
+    let (&(last, ref region), others) = targets.split_last().expect("somebody gets them");
+    let send = |emitter: &mut Emitter<'_>, backing: &mut Backing, region: Region| {
+        for &(to, _) in others {
+            let region = region.clone();
+            emitter.send(backing, Parcel { to, transfer, region, elem_size });
         }
-        for (position, region) in bundles.into_iter().flat_map(Bundles::into_rest) {
+        emitter.send(backing, Parcel { to: last, transfer, region, elem_size });
+    };
+    let send_together =
+        |emitter: &mut Emitter<'_>, buffer: &mut BufferState, (position, region): Bundle| {
             let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
             messages(&region).for_each(|region| send(emitter, backing, region));
+        };
+    // Noted together, since there may be thousands.
+    let mut brought = Boxes::new();
+    for (elements, (_, origin)) in by_producer(buffer, region) {
+        for elements in pieces(buffer, links, &elements) {
+            match provide(emitter, buffer, links, (elements, origin), &mut brought) {
+                Provided::Staged(backing) => send(emitter, backing, elements.into()),
+                Provided::Allocated(position) => match &mut bundles {
+                    None => {
+                        let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
+                        send(emitter, backing, elements.into());
+                    }
+                    Some(bundles) => {
+                        let bundle = bundles.add(position, elements, elem_size);
+                        bundle.into_iter().for_each(|one| send_together(emitter, buffer, one));
+                    }
+                },
+            }
         }
-        if !brought.is_empty() {
-            buffer.note_current(&Region::from_boxes(brought), MemorySet::only(MemoryId::HOST));
-        }
+    }
+    let rest = bundles.into_iter().flat_map(Bundles::into_rest);
+    rest.for_each(|bundle| send_together(emitter, buffer, bundle));
+    if !brought.is_empty() {
+        buffer.note_current(&Region::from_boxes(brought), MemorySet::only(MemoryId::HOST));
     }
 }
 

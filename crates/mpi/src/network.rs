@@ -142,7 +142,7 @@ impl Endpoint {
 
     pub(crate) fn send_pilot(&mut self, pilot: &Pilot, reached: u64) -> Outcome {
         self.outgoing.announce(pilot)?;
-        // As many bytes more as the encoding has room for without the heap.
+        // One box, and how far this node is, have room without the heap.
         let mut bytes: SmallVec<[u8; wire::PILOT_LEN + 8]> = SmallVec::new();
         bytes.extend_from_slice(&wire::encode(pilot, self.node));
         bytes.extend_from_slice(&reached.to_le_bytes());

@@ -58,6 +58,11 @@ impl Landings {
         near.iter().copied().find(expects).or_else(|| near.iter().copied().find(is_for))
     }
 
+    /// [The one](Self::of) for each box of a region.
+    pub(super) fn of_all(&self, region: &Region) -> SmallVec<[Option<usize>; 1]> {
+        region.boxes().iter().map(|part| self.of(part)).collect()
+    }
+
     /// Whether some of `region` is expected already.
     pub(super) fn expect_some_of(&self, region: &Region) -> bool {
         let near = self.near(&region.bounding_box());

@@ -90,13 +90,10 @@ impl Label {
     }
 
     /// A payload on its way from a node.
-    pub(super) fn payload(from: NodeId, buffer: Arc<str>, region: Region, elem_size: u64) -> Self {
+    pub(super) fn payload(from: NodeId, buffer: Arc<str>, region: &Region, elem_size: u64) -> Self {
         let details = vec![shown("from", from), bytes(region.volume(), elem_size)];
         let label = Self::of(Text::shown(Phrase("payload of", buffer)), "payload", details);
-        label.and(match region.boxes() {
-            [elements] => shown("elements", *elements),
-            _ => shown("elements", region),
-        })
+        label.and(elements_of(Elements::of(region)))
     }
 
     fn of(name: Text, category: &'static str, details: Vec<(&'static str, Value)>) -> Self {

@@ -196,7 +196,7 @@ impl NodeProfile {
         let PostReceive { from, message, ref parts, elem_size, .. } = *post;
         let track = self.payloads.take(&self.recorder);
         let region = Region::from_boxes(parts.iter().map(|(part, _)| *part));
-        let label = Label::payload(from, buffer, region, elem_size);
+        let label = Label::payload(from, buffer, &region, elem_size);
         let arriving = Arriving { since: (self.clock)(), track, label };
         self.arriving.insert((from, message), arriving);
     }

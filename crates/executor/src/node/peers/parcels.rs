@@ -62,8 +62,8 @@ impl Parcels {
         places: Places,
         elem_size: u64,
     ) -> ElementArray {
-        let elements = places.iter().map(|(part, _)| part.volume()).sum();
-        let (row, at) = self.row(Box3::new([0; 3], [1, 1, elements]), elem_size);
+        let region = Region::from_boxes(places.iter().map(|(part, _)| *part));
+        let (row, at) = self.row(in_transit(&region), elem_size);
         self.arriving.insert((from, message), Arriving { row, places, elem_size });
         at
     }
