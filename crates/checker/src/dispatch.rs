@@ -38,9 +38,9 @@ impl Instructions {
             InstructionKind::Free { allocation, memory } => {
                 self.free(buffers, Some(batch), me, *allocation, *memory)
             }
-            InstructionKind::Copy { buffer, source, target, elements, elem_size } => {
+            InstructionKind::Copy { buffer, source, target, region, elem_size } => {
                 let buffer = buffers.get_mut(vertex, *buffer)?;
-                self.copy(buffer, batch, me, (source, target), *elements, *elem_size)
+                self.copy(buffer, batch, me, (source, target), region, *elem_size)
             }
             InstructionKind::Send { .. } => self.send(buffers, batch, me, &instruction.kind),
             InstructionKind::Receive(inbound) => self.receive(buffers, batch, me, inbound, false),

@@ -32,7 +32,7 @@ impl Instructions {
         batch: &TaskCheck<'_>,
         me: u64,
         (source, target): (&Placement, &Placement),
-        elements: Box3,
+        region: &Region,
         elem_size: u64,
     ) -> Check {
         let vertex = self.window.vertex(me);
@@ -41,20 +41,23 @@ impl Instructions {
             return Err(Violation::CopyOntoItself { vertex, allocation }.into());
         }
         check_elem_size(buffer, vertex, source, elem_size)?;
-        self.place(buffer, vertex, source, &[elements])?;
-        self.place(buffer, vertex, target, &[elements])?;
-        let versions = self.versions(source, &elements);
-        if source.memory != target.memory {
-            self.check_current(buffer, me, source, &elements)?;
-        }
-        if versions.iter().any(|(_, version)| *version == AbstractValue::Undefined) {
-            let place = buffer.place_in(elements, source.memory, source.allocation);
-            Violation::CopyOfUndefined { copy: vertex, place }.note(&self.waste)?;
-        }
+        self.place(buffer, vertex, source, region.boxes())?;
+        self.place(buffer, vertex, target, region.boxes())?;
         self.note_move(source, target);
-        self.read(buffer, me, source, &elements)?;
-        self.check_news(buffer, vertex, target, &versions)?;
-        self.write(buffer, batch, me, target, &elements, &versions)
+        for part in region.boxes() {
+            let versions = self.versions(source, part);
+            if source.memory != target.memory {
+                self.check_current(buffer, me, source, part)?;
+            }
+            if versions.iter().any(|(_, version)| *version == AbstractValue::Undefined) {
+                let place = buffer.place_in(*part, source.memory, source.allocation);
+                Violation::CopyOfUndefined { copy: vertex, place }.note(&self.waste)?;
+            }
+            self.read(buffer, me, source, part)?;
+            self.check_news(buffer, vertex, target, &versions)?;
+            self.write(buffer, batch, me, target, part, &versions)?;
+        }
+        Ok(())
     }
 
     /// The versions in an allocation; empty if they are not tracked.

@@ -19,7 +19,7 @@ use crate::kind::RecordingKind;
 
 /// The format that this version writes, and the only one that it reads. Raised with every change
 /// of the header, of the body's encoding or of a recorded type.
-pub const FORMAT_VERSION: u32 = 8;
+pub const FORMAT_VERSION: u32 = 9;
 
 /// The longest body, in bytes: 4 GiB.
 pub const MAX_BODY_LEN: u64 = 1 << 32;

@@ -17,7 +17,7 @@ use celerity_executor::{
     Waker, WindowError,
 };
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
-use celerity_regions::Box3;
+use celerity_regions::Region;
 use smallvec::SmallVec;
 
 use crate::address::pointer;
@@ -196,11 +196,11 @@ impl CudaBackend {
         let mut users = SmallVec::<[usize; 2]>::from_elem(device, 1);
         let work = match job {
             Job::Kernel { kernel, chunk, arguments } => Work::Kernel { kernel, chunk, arguments },
-            Job::Copy { source, target, elements, elem_size } => {
+            Job::Copy { source, target, region, elem_size } => {
                 for array in [&source, &target] {
                     users.extend(self.owners.get(&array.base).map(|&owner| slot(owner)));
                 }
-                Work::Copy(self.transfers(device, source, target, &elements, elem_size))
+                Work::Copy(self.transfers(device, source, target, &region, elem_size))
             }
             Job::Host { .. } => unreachable!("{instruction} is a host job on a device's lane"),
         };
@@ -213,12 +213,13 @@ impl CudaBackend {
         device: usize,
         source: ElementArray,
         target: ElementArray,
-        elements: &Box3,
+        region: &Region,
         elem_size: u64,
     ) -> transfer::TransferList {
         let max_pitch = self.gpus.info(self.devices[device]).max_pitch;
         let [source, target] = [source, target].map(|array| self.locate(array));
-        transfer::plan(&source, &target, elements, elem_size, max_pitch)
+        let plan = |part| transfer::plan(&source, &target, part, elem_size, max_pitch);
+        region.boxes().iter().flat_map(plan).collect()
     }
 
     fn locate(&self, array: ElementArray) -> Array {

@@ -413,6 +413,18 @@ pub trait Driver: Send + Sync + 'static {
     /// [`DriverError`] if the driver refuses.
     unsafe fn copy(&self, stream: Stream, transfer: &Transfer) -> Result<(), DriverError>;
 
+    /// Copies parts of one array to another, in any order.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for each of them; no two overlap.
+    ///
+    /// # Errors
+    /// [`DriverError`] if the driver refuses. Some of them may have been copied then.
+    unsafe fn copy_all(&self, stream: Stream, transfers: &[Transfer]) -> Result<(), DriverError> {
+        // SAFETY: passed on.
+        transfers.iter().try_for_each(|transfer| unsafe { self.copy(stream, transfer) })
+    }
+
     /// Loads code.
     ///
     /// # Errors

@@ -122,7 +122,7 @@ impl Gpus {
     /// Opens paths between devices' memories, where that is wanted and possible.
     pub(crate) fn connect(&self, devices: &[Gpu], wanted: bool) -> Result<PeerAccess, DriverError> {
         let link = |from: Gpu, to: Gpu| match wanted && from != to {
-            // A copy needs one side to reach the other; kernels reach neither.
+            // A copy needs one side to reach the other; a kernel that moves many pieces may run on either.
             true => Ok(self.driver.connect(from, to)? && self.driver.connect(to, from)?),
             false => Ok(from == to),
         };

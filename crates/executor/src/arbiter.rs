@@ -31,7 +31,7 @@
 use std::collections::VecDeque;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{AllocationId, Inbound, InstructionId, MemoryId, MessageId, Pilot, Placement};
+use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot, Placement};
 use celerity_regions::{Box3, BoxIndex, Region};
 use celerity_tdag::TaskId;
 use smallvec::SmallVec;
@@ -111,23 +111,6 @@ pub enum ArbiterError {
         transfer: TransferId,
         /// The elements that the pilot announces.
         elements: Box3,
-    },
-    /// Several boxes in one message, of which one is to arrive in a device's memory.
-    #[error(
-        "{from} announces several boxes of {transfer} as {message}, but {elements} is to arrive in {memory}: only host memory takes \
-         several at once"
-    )]
-    ApartOnDevice {
-        /// The node that sends.
-        from: NodeId,
-        /// What it is for.
-        transfer: TransferId,
-        /// The sender's name for the payload.
-        message: MessageId,
-        /// The box that is to arrive there.
-        elements: Box3,
-        /// The memory of its receive.
-        memory: MemoryId,
     },
     /// A payload that was not asked for.
     #[error("{message} arrived from {from}, but was not asked for")]
@@ -513,12 +496,6 @@ impl Transfer {
             let landing = self.landings.at(position.ok_or_else(outside)?);
             landing.announce(from, pilot, &elements)?;
             let target = landing.inbound.target;
-            if found.len() > 1 && target.memory != MemoryId::HOST {
-                let memory = target.memory;
-                let apart =
-                    ArbiterError::ApartOnDevice { from, transfer, message, elements, memory };
-                return Err(apart);
-            }
             elem_size = landing.inbound.elem_size;
             parts.push((elements, target));
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use celerity_idag::{BoundAccess, InstructionId, MemoryId};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
 use crate::bound::BoundMemory;
@@ -225,8 +225,8 @@ pub enum Job {
         source: ElementArray,
         /// The array that is written; another one.
         target: ElementArray,
-        /// Which elements.
-        elements: Box3,
+        /// Which elements: inside both extents.
+        region: Region,
         /// Bytes of one element.
         elem_size: u64,
     },

@@ -85,6 +85,18 @@ pub unsafe trait Communicator: Send {
     /// nobody else touches the elements.
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload);
 
+    /// Brings the boxes of a payload, which has been received in memory of the host, to memory of devices: each from where it lies
+    /// there, dense. The payload is [received](CommEvent::Received) once more when all of them are in their places.
+    ///
+    /// # Safety
+    /// As for [`receive`](Self::receive), of all boxes; until then, nobody writes what they are copied from.
+    ///
+    /// # Panics
+    /// If the network does not reach the memory of devices: then nothing is received there.
+    unsafe fn scatter(&mut self, from: NodeId, parts: &[(ElementArray, WirePayload)]) {
+        unreachable!("{} has nothing to bring {} boxes of {from} with", self.node(), parts.len())
+    }
+
     /// Takes part in the next collective operation that this node is a member of. All members take part,
     /// also where they neither give nor get anything; they need not wait for one to begin the next.
     ///

@@ -2,8 +2,9 @@
 //! moves bytes. Knows geometry and addresses, neither buffers nor devices.
 #![allow(unsafe_code)]
 
-use celerity_regions::{Box3, split_along};
+use celerity_regions::{Box3, Region, split_along};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSlice;
 
 use crate::memory::BasePtr;
 
@@ -61,7 +62,38 @@ pub unsafe fn copy_elements(
     }
 }
 
-/// [`copy_elements`], spread over the `rayon` pool that the thread is in, if there is one and it is large.
+/// [`copy_elements`] of each box of a region, spread over the `rayon` pool that the thread is in, if there is one and the region is
+/// large.
+///
+/// # Safety
+/// As for [`copy_elements`].
+pub unsafe fn copy_region(
+    source: ElementArray,
+    target: ElementArray,
+    region: &Region,
+    elem_size: u64,
+) {
+    let copy_all = |parts: &[Box3]| {
+        for part in parts {
+            // SAFETY: passed on; the boxes of a region are disjoint.
+            unsafe { copy_elements_spread(source, target, part, elem_size) };
+        }
+    };
+    match (region.boxes(), pieces_for(region.volume(), elem_size)) {
+        ([_] | [], _) | (_, 0 | 1) => copy_all(region.boxes()),
+        (parts, pieces) => parts.par_chunks(parts.len().div_ceil(pieces)).for_each(copy_all),
+    }
+}
+
+/// In how many pieces so many elements are copied, by the `rayon` pool that the thread is in.
+fn pieces_for(elements: u64, elem_size: u64) -> usize {
+    let bytes = elements.saturating_mul(elem_size);
+    let pieces = usize::try_from(bytes / SPLIT_ABOVE).unwrap_or(usize::MAX);
+    // A thread outside of a pool must not ask `rayon`, which would start another pool.
+    pieces.min(rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads()))
+}
+
+/// [`copy_elements`], spread over the `rayon` pool that the thread is in, if there is one and the box is large.
 ///
 /// # Safety
 /// As for [`copy_elements`].
@@ -71,11 +103,7 @@ pub unsafe fn copy_elements_spread(
     elements: &Box3,
     elem_size: u64,
 ) {
-    let bytes = elements.volume().saturating_mul(elem_size);
-    let pieces = usize::try_from(bytes / SPLIT_ABOVE).unwrap_or(usize::MAX);
-    // A thread outside of a pool must not ask `rayon`, which would start another pool.
-    let threads = rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads());
-    let pieces = pieces.min(threads);
+    let pieces = pieces_for(elements.volume(), elem_size);
     if pieces < 2 {
         // SAFETY: passed on.
         return unsafe { copy_elements(source, target, elements, elem_size) };

@@ -55,7 +55,7 @@ pub use communicator::{
     WirePayload, find_in, local_cluster, pack, unpack,
 };
 pub use config::{CheckLevel, ClusterConfig};
-pub use copy::{ElementArray, copy_elements, copy_elements_spread, cut_elements};
+pub use copy::{ElementArray, copy_elements, copy_elements_spread, copy_region, cut_elements};
 pub use engine::{
     Assignment, CANDIDATES, Engine, LaneGroup, LaneId, LaneJob, Step, Target, independent_set,
 };

@@ -188,9 +188,11 @@ impl Node {
             InstructionKind::Free { allocation, .. } => {
                 self.memory.0.remove(&allocation);
             }
-            InstructionKind::Copy { source, target, elements, .. } => {
-                let values = self.memory.load(&source, &elements);
-                self.memory.store(&target, &elements, &values);
+            InstructionKind::Copy { source, target, region, .. } => {
+                for elements in region.boxes() {
+                    let values = self.memory.load(&source, elements);
+                    self.memory.store(&target, elements, &values);
+                }
             }
             InstructionKind::Send { to, transfer, source, region, .. } => {
                 for elements in region.boxes() {

@@ -16,7 +16,7 @@ use crate::emitter::Emitter;
 use crate::growth::{Reservations, grow};
 use crate::instruction::MemoryId;
 use crate::layout::is_contiguous;
-use crate::pieces::Boxes;
+use crate::pieces::{Boxes, apart_or_together};
 
 /// What one command needs of one buffer in one memory.
 #[derive(Debug, Default)]
@@ -270,10 +270,10 @@ fn preserve(
         }
         let ends = buffer.backings_mut(memory).as_mut_slice().get_disjoint_mut([old, new]);
         let Ok([old, new]) = ends else { unreachable!("no allocation succeeds itself") };
-        for part in moved.boxes() {
-            emitter.copy(identity, (&mut *old, &mut *new), *part);
-        }
         has_moved |= !moved.is_empty();
+        for part in apart_or_together(moved) {
+            emitter.copy(identity, (&mut *old, &mut *new), part);
+        }
     }
     has_moved
 }

@@ -13,7 +13,7 @@ use celerity_regions::{Box3, Region, split_along};
 use smallvec::SmallVec;
 
 use crate::buffer::BufferState;
-use crate::coherence::copy_between;
+use crate::coherence::copy_parts;
 use crate::emitter::Emitter;
 use crate::instruction::{InstructionId, MemoryId};
 use crate::links::Links;
@@ -154,9 +154,8 @@ impl Broadcast<'_, '_> {
             let parts = parts.iter().map(|&(part, (.., origin))| (part, source(origin)));
             let mut parts: Parts<MemoryId> = parts.collect();
             join(&mut parts);
-            for (part, source) in parts {
-                copy_between(self.emitter, self.buffer, self.links, (source, member), part);
-            }
+            let parts = (&parts, |source| source);
+            copy_parts(self.emitter, self.buffer, self.links, member, parts);
         }
     }
 
@@ -164,18 +163,23 @@ impl Broadcast<'_, '_> {
     fn fetch_shares(&mut self, parts: &[(Box3, Origin)], share: u64) {
         let elem_size = self.buffer.elem_size;
         let mut loads: SmallVec<[u64; 8]> = self.members.iter().map(|_| 0).collect();
+        let mut shares: SmallVec<[Parts<(MemoryId, InstructionId)>; 8]> =
+            self.members.iter().map(|_| Parts::new()).collect();
         for &(part, (_, producer, origin)) in parts {
             let bytes = part.volume().saturating_mul(elem_size);
             for elements in evenly(&part, bytes.div_ceil(share)) {
                 let least = loads.iter().enumerate().min_by_key(|(_, load)| **load);
                 let (position, _) = least.expect("there are members");
-                let member = self.members[position];
                 loads[position] += elements.volume();
-                let ends = (self.links.source(origin, member), member);
-                copy_between(self.emitter, self.buffer, self.links, ends, elements);
+                let source = self.links.source(origin, self.members[position]);
+                shares[position].push((elements, (source, producer)));
                 let lot = Lot::Shared(producer);
                 self.parts.push(Part { elements, lot, has: 1 << position });
             }
+        }
+        for (member, share) in self.members.iter().zip(&shares) {
+            let share = (share, |(source, _)| source);
+            copy_parts(self.emitter, self.buffer, self.links, *member, share);
         }
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::LastShareForgotten.is_active() {
@@ -217,10 +221,8 @@ impl Broadcast<'_, '_> {
             })
             .collect();
         join(&mut passed);
-        let ends = (self.members[from], self.members[to]);
-        for (elements, _) in passed {
-            copy_between(self.emitter, self.buffer, self.links, ends, elements);
-        }
+        let (from, to) = (self.members[from], self.members[to]);
+        copy_parts(self.emitter, self.buffer, self.links, to, (&passed, |_| from));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::instruction::{InstructionId, MemoryId};
 use crate::links::Links;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
-use crate::pieces::{Parts, join};
+use crate::pieces::{MOST_APART, Parts, join};
 use crate::version::{MemorySet, Version};
 
 /// Makes `region` current in `memory`, where it has been allocated.
@@ -41,9 +41,7 @@ pub(crate) fn bring(
         return false;
     }
     let missing = missing(buffer, links, memory, region);
-    for (part, (source, _)) in &missing {
-        copy_between(emitter, buffer, links, (*source, memory), *part);
-    }
+    copy_parts(emitter, buffer, links, memory, (&missing, |(source, _)| source));
     true
 }
 
@@ -77,8 +75,71 @@ fn missing(
     missing
 }
 
+/// Copies parts to a memory, each from the memory that `source` tells for its place: together, if many have one place.
+pub(crate) fn copy_parts<K: Copy + PartialEq>(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    links: &Links,
+    to: MemoryId,
+    (parts, source): (&Parts<K>, impl Fn(K) -> MemoryId),
+) {
+    for alike in parts.chunk_by(|(_, a), (_, b)| a == b) {
+        let ends = (source(alike[0].1), to);
+        match alike.len() > MOST_APART {
+            true => copy_together(emitter, buffer, links, ends, alike.iter().map(|(part, _)| part)),
+            false => {
+                alike.iter().for_each(|(part, _)| copy_between(emitter, buffer, links, ends, *part))
+            }
+        }
+    }
+}
+
+/// Copies `parts` from one memory to another: in one copy what lies in the same allocations on both sides, but for what
+/// stops on its way.
+fn copy_together<'a>(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    links: &Links,
+    (from, to): (MemoryId, MemoryId),
+    parts: impl Iterator<Item = &'a Box3>,
+) {
+    let identity = buffer.identity();
+    let (sources, targets, stages) = buffer.two_memories(from, to);
+    // With the positions of the allocations.
+    let mut direct: Vec<((usize, usize), Box3)> = Vec::new();
+    for part in parts {
+        for source in sources.holding_some_of(part) {
+            for there in sources[source].held_in(part) {
+                for target in targets.holding_some_of(&there) {
+                    for elements in targets[target].held_in(&there) {
+                        let ends = (&mut sources[source], &mut targets[target]);
+                        let sides = (ends.0.side(), ends.1.side());
+                        let stops = links.stops(sides, &elements, identity.elem_size);
+                        match stops.is_empty() {
+                            true => direct.push(((source, target), elements)),
+                            false => {
+                                copy_through(emitter, stages, identity, &stops, ends, elements);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    direct.sort_by_key(|(ends, _)| *ends);
+    #[cfg(feature = "mutants")]
+    if celerity_mutants::Mutant::LastBoxUncopied.is_active() {
+        direct.pop();
+    }
+    for together in direct.chunk_by(|(a, _), (b, _)| a == b) {
+        let (source, target) = together[0].0;
+        let region = Region::from_boxes(together.iter().map(|(_, elements)| *elements));
+        emitter.copy(identity, (&mut sources[source], &mut targets[target]), region);
+    }
+}
+
 /// Copies `part` from one memory to another, allocation by allocation.
-pub(crate) fn copy_between(
+fn copy_between(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,

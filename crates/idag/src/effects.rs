@@ -385,9 +385,9 @@ impl InstructionKind {
             Self::Free { allocation, memory } => {
                 lives("free", *allocation, *memory, LifetimeChange::Ended)
             }
-            Self::Copy { buffer, source, target, elements, elem_size } => {
+            Self::Copy { buffer, source, target, region, elem_size } => {
                 let lane = LaneKind::Copy { source: source.memory, target: target.memory };
-                let elements = Elements::Box(*elements);
+                let elements = Elements::of(region);
                 Effects {
                     elem_size: Some(*elem_size),
                     source: Some(Touch::read(*buffer, source, elements)),

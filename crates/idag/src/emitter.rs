@@ -114,29 +114,29 @@ impl<'a> Emitter<'a> {
         self.stream.emit(self.out, InstructionKind::Free { allocation, memory }, waits);
     }
 
-    /// Copies `elements` between two allocations of a buffer.
+    /// Copies `region` between two allocations of a buffer.
     pub(crate) fn copy(
         &mut self,
         Identity { buffer, elem_size, .. }: Identity,
         (source, target): (&mut Backing, &mut Backing),
-        elements: Box3,
+        region: Region,
     ) {
-        let region = Region::from(elements);
         let mut waits = self.stream.waits();
         source.before_read(&region, &mut waits);
         #[cfg(feature = "mutants")]
         let mut waits =
             celerity_mutants::Mutant::CopyNotAfterProducer.alter(waits, |_| self.stream.waits());
         target.before_write(&region, &mut waits);
-        let (from, to) = (source.placement, target.placement);
-        let kind = InstructionKind::Copy { buffer, source: from, target: to, elements, elem_size };
-        let id = self.stream.emit(self.out, kind, waits);
+        let id = self.stream.frontier.next_id();
         target.note_write(id, &region);
+        let read = &region;
         #[cfg(feature = "mutants")]
-        if celerity_mutants::Mutant::CopyIsNoReader.is_active() {
-            return;
-        }
-        source.note_read(id, &region);
+        let read =
+            &celerity_mutants::Mutant::CopyIsNoReader.alter(read.clone(), |_| Region::empty());
+        source.note_read(id, read);
+        let (from, to) = (source.placement, target.placement);
+        let kind = InstructionKind::Copy { buffer, source: from, target: to, region, elem_size };
+        self.stream.emit(self.out, kind, waits);
     }
 
     /// Sends elements that lie in an allocation, and announces them.

@@ -201,7 +201,7 @@ pub enum InstructionKind {
         /// The memory that it was in.
         memory: MemoryId,
     },
-    /// Copies a box of elements between two allocations of one buffer.
+    /// Copies elements between two allocations of one buffer.
     Copy {
         /// The id of the buffer.
         buffer: BufferId,
@@ -210,7 +210,7 @@ pub enum InstructionKind {
         /// To where; another allocation.
         target: Placement,
         /// The elements: inside both extents.
-        elements: Box3,
+        region: Region,
         /// Bytes of one element.
         elem_size: u64,
     },

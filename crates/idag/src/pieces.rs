@@ -47,6 +47,17 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
     groups.into_groups().map(|(_, parts)| Region::from_boxes(parts)).collect()
 }
 
+/// What is copied of a region from one allocation to another at a time: each of its boxes, unless they are many.
+pub(crate) fn apart_or_together(region: Region) -> Pieces {
+    match region.boxes() {
+        [] => Pieces::new(),
+        [_, _, ..] if region.boxes().len() <= MOST_APART => {
+            region.boxes().iter().map(|part| Region::from(*part)).collect()
+        }
+        _ => smallvec![region],
+    }
+}
+
 /// Visits the [`contiguous_pieces`] of a region. What is a single box, as nearly all
 /// regions are, is not built anew.
 fn for_each_piece(region: &Region, mut visit: impl FnMut(&Region)) {

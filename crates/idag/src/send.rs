@@ -13,7 +13,7 @@ use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
 use crate::buffer::BufferState;
 use crate::bundles::{Bundle, Bundles, messages};
-use crate::coherence::{bring, is_current};
+use crate::coherence::{bring, is_current, make_coherent};
 use crate::emitter::{Emitter, Parcel};
 use crate::gather::pack;
 use crate::growth::Reservations;
@@ -30,11 +30,11 @@ pub(crate) fn push(
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
     match wires {
-        None => push_from_host(emitter, buffer, (links, wires), (transfer, targets)),
+        None => push_from_host(emitter, buffer, links, (transfer, targets)),
         Some(wires) => {
             let left = push_from_devices(emitter, buffer, (links, wires), (transfer, targets));
             if !left.is_empty() {
-                push_from_host(emitter, buffer, (links, Some(wires)), (transfer, &left));
+                push_from_host(emitter, buffer, links, (transfer, &left));
             }
         }
     }
@@ -66,18 +66,15 @@ fn push_from_devices(
 fn push_from_host(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
-    (links, wires): (&Links, Option<&DeviceWires>),
+    links: &Links,
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
     let boxes = departures(buffer, links, targets);
     let needs = Needs { boxes, discarded: Region::empty() };
     allocate(emitter, buffer, MemoryId::HOST, &needs, &Reservations::default());
-    // Who may put what arrives into a device's memory gets each box by itself.
-    let goes_to_host = |(to, _): &(NodeId, Region)| wires.is_none_or(|wires| !wires.reach(*to));
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
-        let bundles = Bundles::of(&same[0].1).filter(|_| same.iter().all(goes_to_host));
-        push_alike(emitter, buffer, links, (transfer, same), bundles);
+        push_alike(emitter, buffer, links, (transfer, same), Bundles::of(&same[0].1));
     }
 }
 
@@ -103,9 +100,14 @@ fn push_alike(
             let backing = &mut buffer.backings_mut(MemoryId::HOST)[position];
             messages(&region).for_each(|region| send(emitter, backing, region));
         };
+    let parts = by_producer(buffer, region);
+    let is_elsewhere = |(_, (_, origin)): &(_, (_, MemoryId))| *origin != MemoryId::HOST;
+    if bundles.is_some() && parts.iter().any(is_elsewhere) {
+        bring_together(emitter, buffer, links, &parts);
+    }
     // Noted together, since there may be thousands.
     let mut brought = Boxes::new();
-    for (elements, (_, origin)) in by_producer(buffer, region) {
+    for (elements, (_, origin)) in parts {
         for elements in pieces(buffer, links, &elements) {
             match provide(emitter, buffer, links, (elements, origin), &mut brought) {
                 Provided::Staged(backing) => send(emitter, backing, elements.into()),
@@ -127,6 +129,23 @@ fn push_alike(
     if !brought.is_empty() {
         buffer.note_current(&Region::from_boxes(brought), MemorySet::only(MemoryId::HOST));
     }
+}
+
+/// Brings what leaves from allocations on the host there, many parts at a time. Those that leave in several pieces are not waited
+/// for as a whole.
+fn bring_together(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    links: &Links,
+    parts: &Parts<(InstructionId, MemoryId)>,
+) {
+    let leaves_at_once = |(part, (_, origin)): &&(Box3, (InstructionId, MemoryId))| {
+        links.pieces(part, &buffer.extent, buffer.elem_size).len() == 1
+            && leaves_from_allocation(buffer, links, *origin, part).is_some()
+    };
+    let leaving = parts.iter().filter(leaves_at_once).map(|(part, _)| *part);
+    let leaving = Region::from_boxes(leaving);
+    make_coherent(emitter, buffer, links, MemoryId::HOST, &leaving);
 }
 
 /// The pieces in which `part` leaves: while one is sent, the next one is copied to the host.

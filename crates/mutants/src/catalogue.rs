@@ -217,6 +217,8 @@ catalogue! {
         CopyIsNoReader,
         /// Coherence: what has been copied is not noted, and copied again.
         CopyRepeated,
+        /// Coherence: of many boxes that are copied together, the last one is left out.
+        LastBoxUncopied,
         /// Broadcast: a device passes on what it is still to get.
         PassedOnTooEarly,
         /// Broadcast: the last share that a device has got is passed on to nobody.
@@ -319,6 +321,8 @@ catalogue! {
         SentWithFirstPiece,
         /// Device wires: a payload counts as received when its first piece is in place.
         ReceivedWithFirstPiece,
+        /// Wires: a payload of several boxes counts as received when its first box is in its device's memory.
+        ReceivedWithFirstBox,
         /// Collectives of devices: nobody is told who has come to which.
         ComingUntold,
         /// Window: removing a value takes its successor along.

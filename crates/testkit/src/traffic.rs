@@ -74,7 +74,8 @@ mod tests {
             extent: elements,
         };
         let (buffer, source, target) = (BufferId::from_index(0), at(0), at(1));
-        let copy = InstructionKind::Copy { buffer, source, target, elements, elem_size: 8 };
+        let region = elements.into();
+        let copy = InstructionKind::Copy { buffer, source, target, region, elem_size: 8 };
         assert_eq!(traffic(&copy), BytesMoved { copied: Some(48), ..BytesMoved::default() });
     }
 }

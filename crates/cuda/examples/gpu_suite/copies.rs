@@ -2,7 +2,7 @@
 
 use celerity_executor::{BasePtr, ElementArray};
 use celerity_idag::MemoryId;
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 
 use crate::node::{Allocation, Node, device_memory};
 use crate::{Outcome, Suite, expect_equal};
@@ -104,6 +104,86 @@ pub(crate) fn between_devices(suite: &Suite) -> Outcome {
     );
     all_shapes(&mut node, device_memory(0), device_memory(1))?;
     all_shapes(&mut node, device_memory(1), device_memory(0))
+}
+
+/// Many boxes in one job: single elements far apart, rows of all lengths and alignments, small tiles, and a few columns.
+fn scattered() -> Vec<(Box3, Box3, Region)> {
+    let line = Box3::from_range([40_000]);
+    let part = Box3::new([90, 0, 0], [39_000, 1, 1]);
+    let single = (0..900).map(|nth| Box3::from_offset_range([100 + 41 * nth], [1]));
+    let rows = (0..300_usize).map(|nth| Box3::from_offset_range([101 + 127 * nth], [1 + nth % 97]));
+    let plane = Box3::from_range([210, 203]);
+    let window = Box3::new([3, 7, 0], [207, 201, 1]);
+    let tiles = (0..400_usize).map(|nth| {
+        let (y, x) = (5 + 10 * (nth / 20), 9 + 9 * (nth % 20));
+        Box3::from_offset_range([y, x], [1 + nth % 3, 1 + nth % 5])
+    });
+    let columns = (0..9).map(|nth| Box3::from_offset_range([4, 10 + 20 * nth], [200, 1]));
+    vec![
+        (line, part, Region::from_boxes(single)),
+        (part, line, Region::from_boxes(rows)),
+        (plane, window, Region::from_boxes(tiles)),
+        (window, plane, Region::from_boxes(columns)),
+    ]
+}
+
+fn check_scattered<const N: usize>(node: &mut Node, from: MemoryId, to: MemoryId) -> Outcome
+where
+    [u8; N]: bytemuck::Pod,
+{
+    for (source_extent, target_extent, region) in scattered() {
+        let source = pattern::<N>(&source_extent, 1);
+        let mut expected = pattern::<N>(&target_extent, 2);
+        let on_source = node.upload(from, source_extent, &source)?;
+        let on_target = node.upload(to, target_extent, &expected)?;
+        node.copy(on_source, on_target, region.clone(), N as u64)?;
+        for &elements in region.boxes() {
+            naive(&source, &mut expected, &(source_extent, target_extent, elements));
+        }
+        let found = node.download::<[u8; N]>(on_target)?;
+        node.free(on_source);
+        node.free(on_target);
+        expect_equal(&found, &expected).map_err(|what| {
+            format!("{} boxes of {N} bytes, {from} to {to}: {what}", region.boxes().len())
+        })?;
+    }
+    Ok(())
+}
+
+/// In every direction, also between GPUs where there are two.
+pub(crate) fn many_boxes(suite: &Suite) -> Outcome {
+    let mut node = Node::default(&suite.gpus, 2)?;
+    let [first, second, host] = [device_memory(0), device_memory(1), MemoryId::HOST];
+    let ways = [(first, host), (host, first), (first, first), (first, second), (second, first)];
+    for (from, to) in ways {
+        check_scattered::<1>(&mut node, from, to)?;
+        check_scattered::<2>(&mut node, from, to)?;
+        check_scattered::<4>(&mut node, from, to)?;
+        check_scattered::<12>(&mut node, from, to)?;
+        check_scattered::<16>(&mut node, from, to)?;
+        check_scattered::<24>(&mut node, from, to)?;
+    }
+    Ok(())
+}
+
+/// Many boxes from memory that is the user's, which threads of GPUs do not reach.
+pub(crate) fn many_boxes_of_pageable_memory(suite: &Suite) -> Outcome {
+    let mut node = Node::default(&suite.gpus, 1)?;
+    for (extent, _, region) in scattered() {
+        let source = pattern::<4>(&extent, 1);
+        let array = ElementArray { base: BasePtr::of_slice(source.as_flattened()), extent };
+        let user = Allocation { memory: MemoryId::USER, array };
+        let device = node.upload(device_memory(0), extent, &vec![[0; 4]; source.len()])?;
+        node.copy(user, device, region.clone(), 4)?;
+        let mut expected = vec![[0; 4]; source.len()];
+        for &elements in region.boxes() {
+            naive(&source, &mut expected, &(extent, extent, elements));
+        }
+        let found = node.download::<[u8; 4]>(device)?;
+        node.free(device);
+        expect_equal(&found, &expected)?;
+    }
+    Ok(())
 }
 
 /// From memory that is the user's, as initial contents of buffers are.

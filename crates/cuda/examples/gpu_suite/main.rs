@@ -32,11 +32,13 @@ struct Suite {
 type Case = (&'static str, fn(&Suite) -> Outcome);
 
 /// In this order: the last leaves a GPU behind that cannot be used any more.
-const CASES: [Case; 25] = [
+const CASES: [Case; 28] = [
     ("copies/host_and_device", copies::host_and_device),
     ("copies/within_a_device", copies::within_a_device),
     ("copies/between_devices", copies::between_devices),
     ("copies/pageable_memory", copies::pageable_memory),
+    ("copies/many_boxes", copies::many_boxes),
+    ("copies/many_boxes_of_pageable_memory", copies::many_boxes_of_pageable_memory),
     ("kernels/ptx", kernels::ptx),
     ("kernels/one_dimension", kernels::one_dimension),
     ("kernels/two_dimensions", kernels::two_dimensions),
@@ -54,6 +56,7 @@ const CASES: [Case; 25] = [
     ("timing/launches", timing::launches),
     ("timing/whole_runtime", programs::chain),
     ("timing/strided_copies", timing::strided_copies),
+    ("timing/many_boxes", timing::many_boxes),
     ("timing/spans", timing::spans),
     ("timing/growing", growth::timing),
     ("timing/memory_and_waking", timing::memory_and_waking),

@@ -102,13 +102,24 @@ impl Node {
         &mut self,
         from: Allocation,
         to: Allocation,
-        elements: Box3,
+        elements: impl Into<Region>,
         elem_size: u64,
     ) -> Result<(), String> {
-        let lane = copy_lane(from.memory.device().or(to.memory.device()).expect("a device"));
-        let (source, target) = (from.array, to.array);
-        self.issue(lane, Job::Copy { source, target, elements, elem_size });
+        self.issue_copy(from, to, elements, elem_size);
         self.finish()
+    }
+
+    /// Copies elements.
+    pub(crate) fn issue_copy(
+        &mut self,
+        from: Allocation,
+        to: Allocation,
+        elements: impl Into<Region>,
+        elem_size: u64,
+    ) {
+        let lane = copy_lane(from.memory.device().or(to.memory.device()).expect("a device"));
+        let (source, target, region) = (from.array, to.array, elements.into());
+        self.issue(lane, Job::Copy { source, target, region, elem_size });
     }
 
     /// Host memory with these contents.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use celerity_cuda::{CudaConfig, Driver, Gpu, Image, LaunchSize, NvidiaDriver};
 use celerity_executor::{Backend, DeviceKernel, Time};
 use celerity_idag::MemoryId;
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 
 use crate::kernels::{kernel, module};
 use crate::node::{Node, device_memory, kernel_job, kernel_lane};
@@ -182,6 +182,45 @@ pub(crate) fn strided_copies(suite: &Suite) -> Outcome {
         println!(
             "  rows of {row} bytes: to host {:.2}, from host {:.2}, within the GPU {:.1} GB/s",
             rates[0], rates[1], rates[2]
+        );
+    }
+    Ok(())
+}
+
+/// Many small boxes, spread evenly over 16 MiB: in one job, and each in one of its own.
+pub(crate) fn many_boxes(suite: &Suite) -> Outcome {
+    let mut node = Node::default(&suite.gpus, 2)?;
+    let (host, first, second) = (MemoryId::HOST, device_memory(0), device_memory(1));
+    let ways = [(first, host), (host, first), (first, second)];
+    let extent = Box3::from_range([16 << 20]);
+    for (boxes, bytes) in
+        [(16, 4), (64, 4), (256, 4), (1024, 4), (4096, 4), (4096, 64), (4096, 1024)]
+    {
+        let apart = (16 << 20) / boxes;
+        let parts = (0..boxes).map(|nth| Box3::from_offset_range([nth * apart], [bytes]));
+        let parts: Vec<Box3> = parts.collect();
+        let region = Region::from_boxes(parts.iter().copied());
+        let mut texts = Vec::new();
+        for (from, to) in ways {
+            let (source, target) = (node.alloc(from, extent, 1)?, node.alloc(to, extent, 1)?);
+            let mut samples = [Vec::new(), Vec::new()];
+            for _ in 0..9 {
+                let start = Instant::now();
+                node.copy(source, target, region.clone(), 1)?;
+                samples[0].push(start.elapsed().as_secs_f64() * 1e6);
+                let start = Instant::now();
+                parts.iter().for_each(|part| node.issue_copy(source, target, *part, 1));
+                node.finish()?;
+                samples[1].push(start.elapsed().as_secs_f64() * 1e6);
+            }
+            node.free(source);
+            node.free(target);
+            let [together, apart] = samples.map(median);
+            texts.push(format!("{together:.1} ({apart:.0})"));
+        }
+        println!(
+            "  {boxes} boxes of {bytes} bytes, together (and each by itself): to host {}, from host {}, to another GPU {} us",
+            texts[0], texts[1], texts[2]
         );
     }
     Ok(())

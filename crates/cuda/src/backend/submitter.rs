@@ -380,10 +380,8 @@ impl Submitter {
     }
 
     fn copy(&self, stream: Stream, transfers: &[Transfer]) -> Result<(), String> {
-        let copied = transfers.iter().try_for_each(|transfer| {
-            // SAFETY: as for kernels.
-            unsafe { self.driver().copy(stream, transfer) }
-        });
+        // SAFETY: as for kernels.
+        let copied = unsafe { self.driver().copy_all(stream, transfers) };
         copied.map_err(|error| error.to_string())
     }
 

@@ -10,7 +10,7 @@ use celerity_executor::{
     NoDeviceCode,
 };
 use celerity_idag::{AllocationId, BoundAccess, Placement};
-use celerity_regions::Region;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use super::*;
@@ -135,7 +135,7 @@ fn host_task_lane(node: &Node) -> u16 {
 fn copy(source: BasePtr, target: BasePtr, count: usize) -> Job {
     let extent = Box3::from_range([count]);
     let [source, target] = [source, target].map(|base| ElementArray { base, extent });
-    Job::Copy { source, target, elements: extent, elem_size: 8 }
+    Job::Copy { source, target, region: extent.into(), elem_size: 8 }
 }
 
 fn numbers(base: BasePtr, count: usize) -> Vec<u64> {

@@ -21,6 +21,7 @@ mod code;
 mod copy;
 mod gpu;
 mod ipc;
+mod pieces;
 mod result;
 mod virtual_memory;
 
@@ -75,6 +76,14 @@ impl NvidiaDriver {
     /// Makes a GPU's context current until the value is dropped.
     fn enter(&self, gpu: Gpu) -> Result<Entered, DriverError> {
         Entered::new(self.opened(gpu)?.context)
+    }
+
+    /// Whether a GPU's threads can read and write both sides of a transfer.
+    fn touches_both(&self, gpu: Gpu, transfer: &Transfer) -> bool {
+        [transfer.source, transfer.target].iter().all(|side| match side.place {
+            AddressSpace::Gpu(owner) => owner == gpu || self.gpus[gpu.slot()].reaches(owner),
+            AddressSpace::Host => copy::is_pinned(side.address),
+        })
     }
 
     /// A context of any GPU that is in use.
@@ -151,6 +160,7 @@ impl Driver for NvidiaDriver {
             result => check("cuCtxEnablePeerAccess", result)?,
         }
         owner.open_pool_to(user)?;
+        user.note_reach(from);
         Ok(true)
     }
 
@@ -368,6 +378,17 @@ impl Driver for NvidiaDriver {
         let contexts = [context(transfer.source.place)?, context(transfer.target.place)?];
         // SAFETY: the caller's promise; the contexts are those of the sides.
         unsafe { copy::copy(stream_of(stream), transfer, contexts) }
+    }
+
+    unsafe fn copy_all(&self, stream: Stream, transfers: &[Transfer]) -> Result<(), DriverError> {
+        if pieces::are_worth_a_launch(transfers) && self.touches_both(stream.gpu, &transfers[0]) {
+            let opened = self.opened(stream.gpu)?;
+            let _entered = Entered::new(opened.context)?;
+            // SAFETY: the caller's promise; the GPU's threads can touch both sides.
+            return unsafe { pieces::move_all(stream_of(stream), opened.mover()?, transfers) };
+        }
+        // SAFETY: passed on.
+        transfers.iter().try_for_each(|transfer| unsafe { self.copy(stream, transfer) })
     }
 
     fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<ModuleHandle, DriverError> {

@@ -325,17 +325,6 @@ fn several_boxes_wait_for_all_of_their_receives() {
 }
 
 #[test]
-fn several_boxes_arrive_in_host_memory_alone() {
-    let mut arbiter = Arbiter::new(HERE);
-    let mut on_device = inbound(span(0, 8));
-    on_device.target.memory = MemoryId::of_device(celerity_idag::DeviceId::from_index(0));
-    arbiter.begin_receive(id(0), &on_device).unwrap();
-    let refused = arbiter.pilot(PEER, pilot_of(0, Region::from_boxes([span(0, 1), span(2, 3)])));
-    assert!(matches!(refused, Err(ArbiterError::ApartOnDevice { .. })), "{refused:?}");
-    assert_eq!(arbiter.pilot(PEER, pilot(1, span(4, 6))), Ok(()));
-}
-
-#[test]
 fn malformed_pilots_are_refused() {
     let mut arbiter = Arbiter::new(HERE);
     arbiter.begin_receive(id(0), &inbound(span(0, 8))).unwrap();

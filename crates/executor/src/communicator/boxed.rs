@@ -6,6 +6,7 @@ use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
 use super::{CollectiveExchange, CommEvent, Communicator, WirePayload};
+use crate::copy::ElementArray;
 use crate::error::RunError;
 
 // SAFETY: it passes everything on.
@@ -34,6 +35,11 @@ unsafe impl<C: Communicator + ?Sized> Communicator for Box<C> {
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         // SAFETY: passed on.
         unsafe { (**self).receive(from, payload) }
+    }
+
+    unsafe fn scatter(&mut self, from: NodeId, parts: &[(ElementArray, WirePayload)]) {
+        // SAFETY: passed on.
+        unsafe { (**self).scatter(from, parts) }
     }
 
     unsafe fn exchange(&mut self, exchange: CollectiveExchange) {

@@ -96,6 +96,38 @@ fn copies_outside_of_a_pool_make_none() {
 }
 
 #[test]
+fn boxes_of_a_region_are_copied_and_nothing_between_them() {
+    let (rows, columns) = (400_usize, 3000_usize);
+    let extent = Box3::from_range([rows, columns]);
+    // Every other row but for its ends, and short ones with long ones: a part is more than one thread copies.
+    let row =
+        |y: usize| Box3::from_offset_range([y, 1], [1, if y % 8 == 0 { 3 } else { columns - 2 }]);
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
+    for count in [0, 1, 2, rows / 2] {
+        let region = Region::from_boxes((0..count).map(|nth| row(2 * nth)));
+        let mut from = pattern(bytes_of(&extent, 8));
+        let mut expected = vec![255; from.len()];
+        for &elements in region.boxes() {
+            let case = Case { source: extent, target: extent, elements, elem_size: 8 };
+            naive(&case, &from, &mut expected);
+        }
+        let source = ElementArray { base: BasePtr::of_mut_slice(&mut from), extent };
+        for spreads in [false, true] {
+            let mut to = vec![255; expected.len()];
+            let target = ElementArray { base: BasePtr::of_mut_slice(&mut to), extent };
+            // SAFETY: both slices cover the extent, and nobody else uses them.
+            let copy = || unsafe { copy_region(source, target, &region, 8) };
+            if spreads {
+                pool.install(copy)
+            } else {
+                copy()
+            }
+            assert!(to == expected, "{count} rows, {spreads}");
+        }
+    }
+}
+
+#[test]
 fn large_copies_are_spread_and_complete() {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
     let (rows, columns) = (600_usize, 1100_usize);

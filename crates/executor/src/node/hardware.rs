@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use celerity_idag::{AllocationId, BoundAccess, InstructionId, MemoryId, Placement};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, BufferInfo};
 
 use crate::backend::{AllocError, Arguments, Backend, Begun, Completion, Job};
@@ -164,14 +164,15 @@ impl Hardware {
         &self,
         source: &Placement,
         target: &Placement,
-        elements: Box3,
+        region: Region,
         elem_size: u64,
     ) -> Job {
         debug_assert_ne!(source.allocation, target.allocation);
         debug_assert_ne!(target.memory, MemoryId::USER, "the user's data is read-only");
-        let source = self.array(source, &elements, elem_size);
-        let target = self.array(target, &elements, elem_size);
-        Job::Copy { source, target, elements, elem_size }
+        let bounds = region.bounding_box();
+        let source = self.array(source, &bounds, elem_size);
+        let target = self.array(target, &bounds, elem_size);
+        Job::Copy { source, target, region, elem_size }
     }
 
     /// What a kernel or host function is bound to.
@@ -303,7 +304,7 @@ mod tests {
         let (host, device) = (placement(1, MemoryId::HOST, 8), placement(2, DEVICE, 8));
         let elements = Box3::from_range([3]);
         let Job::Copy { source, target, elem_size, .. } =
-            hardware.copy(&host, &device, elements, 8)
+            hardware.copy(&host, &device, elements.into(), 8)
         else {
             panic!("a copy is a copy");
         };

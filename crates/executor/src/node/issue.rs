@@ -17,6 +17,7 @@ use crate::communicator::{CollectiveExchange, MemoryPart};
 use crate::engine::{LaneId, LaneJob};
 use crate::error::RunError;
 use crate::pulse::UserCall;
+use crate::wires::MemoryArray;
 use crate::work::{HostCall, HostFunction};
 
 impl Executor {
@@ -58,8 +59,8 @@ impl Executor {
                 let arguments = self.hardware.arguments(accesses);
                 Job::Host { function: self.host_function(task, chunk), arguments }
             }
-            InstructionKind::Copy { source, target, elements, elem_size, .. } => {
-                self.hardware.copy(&source, &target, elements, elem_size)
+            InstructionKind::Copy { source, target, region, elem_size, .. } => {
+                self.hardware.copy(&source, &target, region, elem_size)
             }
             other => unreachable!("{instruction} has no lane: {other:?}"),
         };
@@ -206,16 +207,16 @@ impl Executor {
     fn post_receive(&mut self, post: &PostReceive) {
         self.monitor.posted(post, || self.hardware.user_name(post.transfer.buffer));
         let PostReceive { from, message, ref parts, elem_size, .. } = *post;
-        let at = parts[0].1.memory;
-        debug_assert_ne!(at, MemoryId::USER, "the user's data is read-only");
         let place = |(elements, target): &(Box3, Placement)| {
-            (*elements, self.hardware.array(target, elements, elem_size))
+            debug_assert_ne!(target.memory, MemoryId::USER, "the user's data is read-only");
+            let array = self.hardware.array(target, elements, elem_size);
+            (*elements, MemoryArray { at: target.memory, array })
         };
         let places = parts.iter().map(place).collect();
         // SAFETY: the target is used or freed only after the receive has
         // completed, which waits for every payload in its region; the arbiter
         // lets no two payloads overlap.
-        unsafe { self.peers.receive((from, message), at, places, elem_size) };
+        unsafe { self.peers.receive((from, message), places, elem_size) };
     }
 
     pub(super) fn horizon(&mut self, instruction: InstructionId, task: TaskId) {

@@ -25,6 +25,7 @@ use crate::error::{CommunicationError, RunError};
 use crate::polling::{Attention, NAMING, patience};
 use crate::time::Time;
 use crate::window::IdMap;
+use crate::wires::MemoryArray;
 
 /// One node's view of all others.
 ///
@@ -151,7 +152,12 @@ impl Peers {
             }
             CommEvent::Received { from, message } => {
                 // SAFETY: as `receive` was promised, until the arbiter says that all has arrived.
-                unsafe { self.parcels.unpack(from, message) };
+                let scattered = unsafe { self.parcels.unpack(from, message) };
+                if !scattered.is_empty() {
+                    // SAFETY: as above; `parcels` keeps the row until this has been received.
+                    unsafe { self.communicator.scatter(from, &scattered) };
+                    return Ok(Heard::Nothing);
+                }
                 self.arbiter.arrived(from, message).map_err(|error| self.misplaced(None, error))?;
                 Ok(Heard::Transfers)
             }
@@ -291,18 +297,17 @@ impl Peers {
     pub(super) unsafe fn receive(
         &mut self,
         (from, message): (NodeId, MessageId),
-        at: MemoryId,
         places: Places,
         elem_size: u64,
     ) {
-        let (memory, elements) = match places.as_slice() {
-            [(elements, memory)] => (*memory, *elements),
+        let (place, elements) = match places.as_slice() {
+            [(elements, place)] => (*place, *elements),
             _ => {
-                debug_assert_eq!(at, MemoryId::HOST, "{message} has several boxes");
                 let row = self.parcels.expect(from, message, places, elem_size);
-                (row, row.extent)
+                (MemoryArray { at: MemoryId::HOST, array: row }, row.extent)
             }
         };
+        let MemoryArray { at, array: memory } = place;
         let payload = WirePayload { message, at, memory, elements, elem_size };
         // SAFETY: passed on; `parcels` keeps the row until it has arrived.
         unsafe { self.communicator.receive(from, payload) };

@@ -15,6 +15,7 @@ use super::note::{Note, is_of_wires};
 use super::outgoing::{Outgoing, Packing};
 use super::{Copied, CopyId, DeviceWindows, MemoryArray, Slot, WindowSize, WireCopy};
 use crate::communicator::{CollectiveExchange, CommEvent, Communicator, WirePayload};
+use crate::copy::ElementArray;
 use crate::error::{CommunicationError, RunError};
 use crate::window::IdMap;
 
@@ -335,8 +336,8 @@ impl Connected {
                 events.extend(is_last.then_some(CommEvent::Received { from, message }));
             }
             Purpose::Scatter { from, message } => {
-                self.incoming.passed(from, message);
-                events.push_back(CommEvent::Received { from, message });
+                let is_last = self.incoming.passed(from, message);
+                events.extend(is_last.then_some(CommEvent::Received { from, message }));
             }
         }
     }
@@ -401,6 +402,20 @@ unsafe impl Communicator for WiredCommunicator {
             };
             if let Some(way) = way {
                 wires.accept(inner, from, payload, way);
+            }
+            Ok(())
+        });
+    }
+
+    unsafe fn scatter(&mut self, from: NodeId, parts: &[(ElementArray, WirePayload)]) {
+        debug_assert!(self.wires.is_some(), "nothing is received in memory of devices");
+        self.act(|wires, _, _| {
+            let Some((_, WirePayload { message, .. })) = parts.first() else { return Ok(()) };
+            wires.incoming.scatter(from, *message, parts.len());
+            for (source, payload) in parts {
+                let copy = wires.copy(Purpose::Scatter { from, message: *message }, payload);
+                // SAFETY: passed on.
+                unsafe { wires.windows.scatter(copy, *source, payload.located()) };
             }
             Ok(())
         });

@@ -53,6 +53,8 @@ pub(super) struct Incoming {
     early: IdMap<Name, WirePayload>,
     receiving: IdMap<Name, Receiving>,
     stopped: IdMap<Name, Stopped>,
+    /// Payloads of several boxes that have been received, and how many of these are not in a device's memory yet.
+    scattering: IdMap<Name, usize>,
 }
 
 type Outcome<T> = Result<T, Box<CommunicationError>>;
@@ -66,12 +68,14 @@ impl Incoming {
             early: IdMap::default(),
             receiving: IdMap::default(),
             stopped: IdMap::default(),
+            scattering: IdMap::default(),
         }
     }
 
     /// Whether something is on its way that has been asked for.
     pub(super) fn is_busy(&self) -> bool {
-        !self.receiving.is_empty() || !self.early.is_empty() || !self.stopped.is_empty()
+        let stops = !self.stopped.is_empty() || !self.scattering.is_empty();
+        stops || !self.receiving.is_empty() || !self.early.is_empty()
     }
 
     /// Bytes that are on their way by wire.
@@ -163,9 +167,26 @@ impl Incoming {
         Some((stopped.array(), stopped.payload))
     }
 
-    /// Nobody needs the memory any more in which a payload has stopped.
-    pub(super) fn passed(&mut self, from: NodeId, message: MessageId) {
-        self.stopped.remove(&(from, message));
+    /// So many boxes of a payload are brought to devices, each by a copy of its own.
+    pub(super) fn scatter(&mut self, from: NodeId, message: MessageId, boxes: usize) {
+        self.scattering.insert((from, message), boxes);
+    }
+
+    /// What has stopped on the host, or a box of it, is where it belongs. Whether that was all.
+    pub(super) fn passed(&mut self, from: NodeId, message: MessageId) -> bool {
+        let name = (from, message);
+        let Some(missing) = self.scattering.get_mut(&name) else {
+            // Nobody needs the memory any more.
+            return self.stopped.remove(&name).is_some();
+        };
+        *missing -= 1;
+        let is_last = *missing == 0;
+        #[cfg(feature = "mutants")]
+        let is_last = celerity_mutants::Mutant::ReceivedWithFirstBox.alter(is_last, |_| true);
+        if is_last {
+            self.scattering.remove(&name);
+        }
+        is_last
     }
 
     /// A piece is in its sender's window; returns what to unpack.
@@ -205,6 +226,7 @@ impl Incoming {
         self.announced.clear();
         self.early.clear();
         self.receiving.clear();
+        self.scattering.clear();
     }
 
     fn reused(&self, (from, message): Name) -> Box<CommunicationError> {

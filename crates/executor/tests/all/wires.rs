@@ -248,6 +248,36 @@ fn sides_that_disagree_are_told() {
 }
 
 #[test]
+fn boxes_that_have_arrived_are_brought_to_devices_and_told_once() {
+    let mut ends = wire(local(2), &FakeHost::new(SMALL), 4);
+    let extent = Box3::from_range([100]);
+    let (mut row, mut target) = ((0..9).collect::<Vec<u8>>(), vec![99; 100]);
+    let boxes = [[3, 5], [20, 21], [60, 66]];
+    let mut first = 0;
+    let parts = boxes.map(|[start, end]| {
+        let elements = Box3::from_offset_range([start], [end - start]);
+        let dense = &mut row[first..][..end - start];
+        first += end - start;
+        let source = ElementArray { base: BasePtr::of_mut_slice(dense), extent: elements };
+        let memory = ElementArray { base: BasePtr::of_mut_slice(&mut target), extent };
+        (source, WirePayload { memory, ..payload(&mut [], elements, 1) })
+    });
+    // SAFETY: the memory outlives the ends.
+    unsafe { ends[1].scatter(N0, &parts) };
+    let mut events = Vec::new();
+    for _ in 0..10_000 {
+        events.extend(ends[1].poll());
+        assert!(ends[1].needs_polling() != (events.len() == 1), "while it is under way");
+    }
+    assert_eq!(events, [CommEvent::Received { from: N0, message: MessageId::from_index(0) }]);
+    drop(ends);
+    let mut expected = vec![99; 100];
+    let places = boxes.into_iter().flat_map(|[start, end]| start..end);
+    places.zip(0..).for_each(|(place, value)| expected[place] = value);
+    assert_eq!(target, expected);
+}
+
+#[test]
 fn notes_that_make_no_sense_are_told() {
     for note in [&[5][..], &[5, 99], &[5, 4, 1], &[5, 5, 0, 0, 0, 0], &[5, 0]] {
         let mut ends = wire(local(2), &FakeHost::new(SMALL), 5);

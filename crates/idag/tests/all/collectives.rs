@@ -106,15 +106,15 @@ impl Node {
     }
 
     fn copies(&self, from: MemoryId, to: MemoryId) -> Vec<Box3> {
-        let copies = self.out.instructions.iter().filter_map(|one| match one.kind {
-            InstructionKind::Copy { source, target, elements, .. }
+        let copies = self.out.instructions.iter().filter_map(|one| match &one.kind {
+            InstructionKind::Copy { source, target, region, .. }
                 if (source.memory, target.memory) == (from, to) =>
             {
-                Some(elements)
+                Some(region.boxes().iter().copied())
             }
             _ => None,
         });
-        copies.collect()
+        copies.flatten().collect()
     }
 }
 

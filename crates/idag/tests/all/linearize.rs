@@ -85,11 +85,11 @@ fn columns_cross_in_one_piece() {
     let width = |part: &Box3| part.max()[1] - part.min()[1];
     let mut crossed = 0;
     for instruction in instructions(&columns(4), &side_by_side(ROWS_BELOW)) {
-        let InstructionKind::Copy { source, target, elements, .. } = &instruction.kind else {
+        let InstructionKind::Copy { source, target, region, .. } = &instruction.kind else {
             continue;
         };
         let crosses = source.memory.device().is_some() != target.memory.device().is_some();
-        if crosses && width(elements) == 1 {
+        if crosses && width(&region.bounding_box()) == 1 {
             // A column is in one piece where nothing is beside it.
             let dense = width(&source.extent) == 1 && width(&target.extent) == 1;
             assert!(dense, "{instruction:?}");

@@ -119,8 +119,9 @@ fn a_send_that_brings_too_little_is_noticed() {
 fn a_copy_that_brings_too_little_leaves_stale_data() {
     let mut case = Case::new(corpus::nbody(12, 2));
     case.tamper(0, |kind| match kind {
-        InstructionKind::Copy { elements, .. } if elements.volume() > 1 => {
-            *elements = Box3::new(elements.min(), [elements.max()[0] - 1, 1, 1]);
+        InstructionKind::Copy { region, .. } if region.volume() > 1 => {
+            let all = region.bounding_box();
+            *region = Box3::new(all.min(), [all.max()[0] - 1, 1, 1]).into();
             true
         }
         _ => false,

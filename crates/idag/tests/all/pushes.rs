@@ -24,8 +24,8 @@ fn to_host_and_sent(instructions: &[Instruction]) -> (u64, u64) {
     let (mut to_host, mut sent) = (0, 0);
     for instruction in instructions {
         match &instruction.kind {
-            InstructionKind::Copy { target, elements, .. } if target.memory == MemoryId::HOST => {
-                to_host += elements.volume();
+            InstructionKind::Copy { target, region, .. } if target.memory == MemoryId::HOST => {
+                to_host += region.volume();
             }
             InstructionKind::Send { region, .. } => sent += region.volume(),
             _ => {}

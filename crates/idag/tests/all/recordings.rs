@@ -39,7 +39,7 @@ fn alloc(bytes: u64, alignment: u64) -> InstructionKind {
 
 fn copy(target: u64, elements: Box3, elem_size: u64) -> InstructionKind {
     let (source, target) = (placement(3), placement(target));
-    InstructionKind::Copy { buffer: BUFFER, source, target, elements, elem_size }
+    InstructionKind::Copy { buffer: BUFFER, source, target, region: elements.into(), elem_size }
 }
 
 fn send(elements: Box3, elem_size: u64) -> InstructionKind {

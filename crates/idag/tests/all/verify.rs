@@ -182,8 +182,8 @@ fn memory_is_touched_where_it_lies() {
     });
     assert!(says(&found, "copied to itself"), "{found:?}");
     let found = copy(|kind| {
-        let InstructionKind::Copy { elements, .. } = kind else { return };
-        *elements = Box3::from_range([100, 100]);
+        let InstructionKind::Copy { region, .. } = kind else { return };
+        *region = Box3::from_range([100, 100]).into();
     });
     assert!(says(&found, "does not hold all"), "{found:?}");
     let found = copy(|kind| {

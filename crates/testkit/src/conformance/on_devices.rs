@@ -3,7 +3,9 @@
 #![allow(unsafe_code)]
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_executor::{CollectiveExchange, CommEvent, Communicator, RunError, WirePayload};
+use celerity_executor::{
+    CollectiveExchange, CommEvent, Communicator, ElementArray, RunError, WirePayload,
+};
 use celerity_idag::{DeviceId, MemoryId, Pilot};
 use celerity_tdag::TaskId;
 
@@ -64,6 +66,11 @@ unsafe impl<C: Communicator> Communicator for OnDevices<C> {
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         // SAFETY: passed on.
         unsafe { self.inner.receive(from, place(payload, self.places.end)) }
+    }
+
+    unsafe fn scatter(&mut self, from: NodeId, parts: &[(ElementArray, WirePayload)]) {
+        // SAFETY: passed on.
+        unsafe { self.inner.scatter(from, parts) }
     }
 
     unsafe fn exchange(&mut self, exchange: CollectiveExchange) {

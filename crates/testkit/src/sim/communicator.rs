@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CollectiveExchange, CommEvent, Communicator, RunError, WirePayload};
+use celerity_executor::{
+    CollectiveExchange, CommEvent, Communicator, ElementArray, RunError, WirePayload,
+};
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
@@ -46,6 +48,10 @@ unsafe impl Communicator for SimCommunicator {
 
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         self.world.lock().post(PostedBy::Receiver, self.node, from, payload);
+    }
+
+    unsafe fn scatter(&mut self, from: NodeId, parts: &[(ElementArray, WirePayload)]) {
+        self.world.lock().scatter(self.node, from, parts);
     }
 
     unsafe fn exchange(&mut self, exchange: CollectiveExchange) {

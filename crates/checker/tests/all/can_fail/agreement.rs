@@ -112,10 +112,8 @@ fn damage_command(kind: &mut CommandKind, damage: Damage) -> bool {
 fn damage_instruction(kind: &mut InstructionKind, damage: Damage) -> bool {
     match (kind, damage) {
         (InstructionKind::Send { region, .. }, Damage::ShrinkSend) => shrink_region(region),
-        (InstructionKind::Copy { elements, .. }, Damage::ShrinkCopy)
-        | (InstructionKind::Kernel { chunk: elements, .. }, Damage::ShrinkKernel) => {
-            shrink(elements)
-        }
+        (InstructionKind::Copy { region, .. }, Damage::ShrinkCopy) => shrink_region(region),
+        (InstructionKind::Kernel { chunk, .. }, Damage::ShrinkKernel) => shrink(chunk),
         (InstructionKind::Kernel { accesses, .. }, Damage::ShrinkBinding) => {
             accesses.first_mut().is_some_and(|access| shrink_region(&mut access.region))
         }

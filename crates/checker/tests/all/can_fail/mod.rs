@@ -347,11 +347,11 @@ fn an_await_of_too_little_or_too_much_is_noticed() {
 #[test]
 fn a_copy_that_brings_too_little_leaves_stale_data() {
     let mut case = nbody();
-    let wide = |kind: &InstructionKind| matches!(kind, InstructionKind::Copy { elements, .. } if elements.range()[0] > 1);
-    let InstructionKind::Copy { elements, .. } = case.kind(0, wide) else {
+    let wide = |kind: &InstructionKind| matches!(kind, InstructionKind::Copy { region, .. } if region.bounding_box().range()[0] > 1);
+    let InstructionKind::Copy { region, .. } = case.kind(0, wide) else {
         unreachable!("a copy was asked for")
     };
-    *elements = shorter(*elements);
+    *region = shorter(region.bounding_box()).into();
     assert_finds!(case, Violation::Stale { .. });
 }
 

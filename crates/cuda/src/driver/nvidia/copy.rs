@@ -126,6 +126,15 @@ unsafe fn strided_between(
     check("cuMemcpy3DPeerAsync", result)
 }
 
+/// Whether the driver knows an address of the host, so that GPUs reach it.
+pub(super) fn is_pinned(address: u64) -> bool {
+    let mut kind = 0_u32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: the attribute's value is a 32-bit number, which outlives the call; an address is not followed.
+    let known = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address) };
+    known == sys::CUresult::CUDA_SUCCESS && kind == CUmemorytype::CU_MEMORYTYPE_HOST as u32
+}
+
 fn memory_type(side: &TransferEnd) -> CUmemorytype {
     match side.place {
         AddressSpace::Host => CUmemorytype::CU_MEMORYTYPE_HOST,

@@ -4,15 +4,18 @@
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 
 use super::result::check;
-use super::{DriverError, Entered, GpuInfo};
+use super::{DriverError, Entered, Gpu, GpuInfo, pieces};
 
 pub(super) struct NvidiaGpu {
     pub(super) device: sys::CUdevice,
     opened: OnceLock<Result<Opened, DriverError>>,
+    /// The others whose memory its threads may touch, by slot.
+    reach: AtomicU64,
 }
 
 /// A GPU in use.
@@ -20,6 +23,8 @@ pub(super) struct Opened {
     pub(super) context: sys::CUcontext,
     /// A pool of our own, so that nobody else's is reconfigured.
     pub(super) pool: sys::CUmemoryPool,
+    /// The kernel that moves pieces, once it is wanted.
+    mover: OnceLock<Result<sys::CUfunction, DriverError>>,
 }
 
 // SAFETY: the handles are names; the driver may be called with them from any
@@ -33,7 +38,17 @@ impl NvidiaGpu {
         let mut device = 0;
         // SAFETY: `device` outlives the call.
         check("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, ordinal) })?;
-        Ok(Self { device, opened: OnceLock::new() })
+        Ok(Self { device, opened: OnceLock::new(), reach: AtomicU64::new(0) })
+    }
+
+    /// Notes that its threads may touch another's memory from now on.
+    pub(super) fn note_reach(&self, owner: Gpu) {
+        self.reach.fetch_or(bit_of(owner), Ordering::Relaxed);
+    }
+
+    /// Whether [that](Self::note_reach) is so.
+    pub(super) fn reaches(&self, owner: Gpu) -> bool {
+        self.reach.load(Ordering::Relaxed) & bit_of(owner) != 0
     }
 
     /// Starts to use the GPU, which takes some 100 ms the first time.
@@ -89,6 +104,11 @@ impl NvidiaGpu {
     }
 }
 
+/// None for GPUs that no host has so many of.
+fn bit_of(gpu: Gpu) -> u64 {
+    1_u64.checked_shl(gpu.slot() as u32).unwrap_or(0)
+}
+
 impl Drop for NvidiaGpu {
     fn drop(&mut self) {
         let Some(Opened { pool, .. }) = self.if_opened() else { return };
@@ -110,7 +130,12 @@ impl Opened {
         })?;
         let _entered = Entered::new(context)?;
         let pool = new_pool(device)?;
-        Ok(Self { context, pool })
+        Ok(Self { context, pool, mover: OnceLock::new() })
+    }
+
+    /// The kernel that moves [pieces]. The context is current.
+    pub(super) fn mover(&self) -> Result<sys::CUfunction, DriverError> {
+        self.mover.get_or_init(pieces::load).clone()
     }
 
     /// Lets another GPU use the memory of this one's pool.

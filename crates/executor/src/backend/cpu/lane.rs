@@ -10,7 +10,7 @@ use super::pace::{Length, Pace};
 use super::reports::{HOST_THREAD, Outbox};
 use crate::backend::{Arguments, Job, JobFailure};
 use crate::contain::Kept;
-use crate::copy::copy_elements_spread;
+use crate::copy::copy_region;
 use crate::error::TaskError;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
@@ -272,8 +272,8 @@ impl Lane {
 impl Queued {
     fn is_short(&self) -> bool {
         match &*self.job {
-            Job::Copy { elements, elem_size, .. } => {
-                elements.volume().saturating_mul(*elem_size) <= SHORT
+            Job::Copy { region, elem_size, .. } => {
+                region.volume().saturating_mul(*elem_size) <= SHORT
             }
             Job::Kernel { .. } | Job::Host { .. } => self.length() == Length::Short,
         }
@@ -327,10 +327,10 @@ fn run_in_place(job: &Job, pace: Option<&Pace>) -> Result<(), TaskError> {
             let run = || unsafe { kernel.try_run(chunk, &arguments.bind()) };
             pace.map_or_else(run, |pace| pace.timed(run))
         }
-        Job::Copy { source, target, elements, elem_size } => {
+        Job::Copy { source, target, region, elem_size } => {
             // SAFETY: `Backend::enqueue` promises live memory without races for
             // as long as the job has not been reported.
-            unsafe { copy_elements_spread(*source, *target, elements, *elem_size) }
+            unsafe { copy_region(*source, *target, region, *elem_size) }
             Ok(())
         }
         Job::Host { .. } => unreachable!("a function that runs once is not run in place"),

@@ -402,7 +402,7 @@ fn copy(from: &mut [u8], to: &mut [u8], len: usize) -> Job {
         ElementArray { base: BasePtr::of_mut_slice(bytes), extent }
     };
     let (source, target) = (array(from), array(to));
-    Job::Copy { source, target, elements: Box3::from_range([len]), elem_size: 1 }
+    Job::Copy { source, target, region: Box3::from_range([len]).into(), elem_size: 1 }
 }
 
 #[test]

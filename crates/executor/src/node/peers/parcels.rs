@@ -7,13 +7,17 @@ use celerity_idag::{MessageId, in_transit};
 use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
-use crate::communicator::dense_boxes;
+use crate::communicator::{WirePayload, dense_boxes};
 use crate::copy::{ElementArray, copy_elements};
 use crate::memory::BasePtr;
 use crate::window::IdMap;
+use crate::wires::MemoryArray;
 
 /// Boxes, each with the memory that it lies in.
-pub(super) type Places = SmallVec<[(Box3, ElementArray); 1]>;
+pub(super) type Places = SmallVec<[(Box3, MemoryArray); 1]>;
+
+/// Boxes that are to be brought to memory of devices: where each lies on the host, and where it goes.
+pub(super) type Scattered = SmallVec<[(ElementArray, WirePayload); 1]>;
 
 /// Rows that are kept for later messages.
 const SPARE: usize = 64;
@@ -23,6 +27,8 @@ const SPARE: usize = 64;
 pub(super) struct Parcels {
     leaving: IdMap<MessageId, Vec<u8>>,
     arriving: IdMap<(NodeId, MessageId), Arriving>,
+    /// Those of which boxes are on their way to memory of devices.
+    scattering: IdMap<(NodeId, MessageId), Vec<u8>>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -75,14 +81,18 @@ impl Parcels {
         }
     }
 
-    /// A message has arrived: its elements are brought to their places, if it has come in a row.
+    /// A message has arrived: its elements are brought to their places, if it has come in a row; those in memory of devices are for
+    /// the caller to bring there, from the row, which stays until the message has arrived once more.
     ///
     /// # Safety
     /// The places are live, and nobody else touches these elements.
-    pub(super) unsafe fn unpack(&mut self, from: NodeId, message: MessageId) {
+    pub(super) unsafe fn unpack(&mut self, from: NodeId, message: MessageId) -> Scattered {
         let Some(Arriving { mut row, places, elem_size }) = self.arriving.remove(&(from, message))
         else {
-            return;
+            if let Some(row) = self.scattering.remove(&(from, message)) {
+                self.keep(row);
+            }
+            return Scattered::new();
         };
         #[cfg(feature = "mutants")]
         let places = celerity_mutants::Mutant::UnpackedBackwards.alter(places, |mut places| {
@@ -91,11 +101,23 @@ impl Parcels {
         });
         let base = BasePtr::of_mut_slice(&mut row);
         let boxes: SmallVec<[Box3; 1]> = places.iter().map(|(part, _)| *part).collect();
+        let mut scattered = Scattered::new();
         for ((elements, dense), (_, place)) in dense_boxes(&boxes, elem_size, base).zip(&places) {
+            let MemoryArray { at, array: memory } = *place;
+            if at.device().is_some() {
+                let payload = WirePayload { message, at, memory, elements, elem_size };
+                scattered.push((dense, payload));
+                continue;
+            }
             // SAFETY: the row holds all boxes, one behind the other; the places are the caller's promise.
-            unsafe { copy_elements(dense, *place, &elements, elem_size) };
+            unsafe { copy_elements(dense, memory, &elements, elem_size) };
         }
-        self.keep(row);
+        match scattered.is_empty() {
+            true => self.keep(row),
+            // Moving the vector moves none of its bytes.
+            false => drop(self.scattering.insert((from, message), row)),
+        }
+        scattered
     }
 
     fn row(&mut self, elements: Box3, elem_size: u64) -> (Vec<u8>, ElementArray) {
@@ -115,6 +137,8 @@ impl Parcels {
 
 #[cfg(test)]
 mod tests {
+    use celerity_idag::{DeviceId, MemoryId};
+
     use super::*;
 
     #[test]
@@ -129,8 +153,12 @@ mod tests {
         let (mut source, mut near, mut far) =
             ((0..12).collect::<Vec<u16>>(), vec![99; 12], vec![99; 12]);
         let mut parcels = Parcels::default();
-        for round in 0..2 {
+        let device = MemoryId::of_device(DeviceId::from_index(1));
+        for (round, at) in [MemoryId::HOST, device, MemoryId::HOST].into_iter().enumerate() {
+            far.fill(99);
             let (near, far) = (array(&mut near), array(&mut far));
+            let [near, far] =
+                [(MemoryId::HOST, near), (at, far)].map(|(at, array)| MemoryArray { at, array });
             let places = Places::from_iter(parts.into_iter().zip([near, far, near]));
             // SAFETY: the arrays outlive what is done with them, on this thread alone.
             unsafe {
@@ -138,20 +166,22 @@ mod tests {
                 let received = parcels.expect(from, message, places, 2);
                 assert_eq!(sent.extent, received.extent);
                 copy_elements(sent, received, &sent.extent, 2);
-                parcels.unpack(from, message);
-                parcels.unpack(from, MessageId::from_index(5));
+                let scattered = parcels.unpack(from, message);
+                assert_eq!(scattered.len(), usize::from(at == device), "{round}");
+                for (dense, payload) in scattered {
+                    assert_eq!((payload.elements, payload.at), (parts[1], device));
+                    copy_elements(dense, payload.memory, &payload.elements, 2);
+                }
+                assert_eq!(parcels.unpack(from, MessageId::from_index(5)), Scattered::new());
+                assert_eq!(parcels.scattering.len(), usize::from(at == device), "{round}");
+                assert_eq!(parcels.unpack(from, message), Scattered::new(), "it is back");
             }
             parcels.left(message);
-            assert_eq!(
-                (parcels.leaving.len(), parcels.arriving.len(), parcels.spare.len()),
-                (0, 0, 2),
-                "{round}"
-            );
+            assert!(parcels.leaving.is_empty() && parcels.arriving.is_empty());
+            assert!(parcels.scattering.is_empty() && parcels.spare.len() == 2, "{round}");
+            assert_eq!(unsafe { far.array.base.as_ptr().cast::<u16>().add(5).read() }, 5);
         }
-        let expected = |held: &'static [usize]| {
-            (0..12).map(|at| if held.contains(&at) { at as u16 } else { 99 })
-        };
-        assert!(near.into_iter().eq(expected(&[1, 8, 9, 10, 11])));
-        assert!(far.into_iter().eq(expected(&[5])));
+        assert_eq!(near, [99, 1, 99, 99, 99, 99, 99, 99, 8, 9, 10, 11]);
+        assert_eq!(far[4..7], [99, 5, 99]);
     }
 }

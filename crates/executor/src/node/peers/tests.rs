@@ -79,8 +79,9 @@ fn a_payload_is_announced_asked_for_and_heard_of_on_both_sides() {
     assert_eq!(receiver.missing(receive).1, [sender.local()]);
     // SAFETY: both outlive what is under way, which ends in this function.
     unsafe {
-        let places = [(EXTENT, array(&mut target))].into_iter().collect();
-        receiver.receive((post.from, post.message), MemoryId::HOST, places, 8);
+        let place = MemoryArray { at: MemoryId::HOST, array: array(&mut target) };
+        let places = [(EXTENT, place)].into_iter().collect();
+        receiver.receive((post.from, post.message), places, 8);
         sender.send(send, receiver.local(), leaving(&mut source));
     }
     assert_eq!(heard(&mut sender), [Ok(Heard::Sent(send))]);

@@ -153,14 +153,13 @@ impl<'a> Collector<'a> {
             InstructionKind::Free { allocation, memory } => {
                 self.free(position, *allocation, *memory)
             }
-            InstructionKind::Copy { buffer, source, target, elements, elem_size } => {
+            InstructionKind::Copy { buffer, source, target, region, elem_size } => {
                 if source.allocation == target.allocation {
                     return Err("copies an allocation onto itself".into());
                 }
                 self.check_elem_size(*buffer, *elem_size)?;
-                let elements = Region::from(*elements);
-                let source = self.place(*buffer, source, &elements, Use::Read)?;
-                Ok(vec![source, self.place(*buffer, target, &elements, Use::Write)?])
+                let source = self.place(*buffer, source, region, Use::Read)?;
+                Ok(vec![source, self.place(*buffer, target, region, Use::Write)?])
             }
             InstructionKind::Send { transfer, source, region, elem_size, .. } => {
                 self.check_elem_size(transfer.buffer, *elem_size)?;

@@ -5,6 +5,7 @@
 use celerity_executor::{
     Arguments, BasePtr, BoundMemory, ElementArray, Job, JobFailure, TaskError, copy_elements,
 };
+use celerity_regions::Box3;
 
 use super::memory::{Memory, Staged};
 
@@ -32,7 +33,7 @@ pub(in crate::sim) enum Execution {
     /// It has not.
     Pending(Job),
     /// A copy has been read.
-    Read { staged: Staged, target: ElementArray },
+    Read { staged: Vec<Staged>, target: ElementArray },
     /// A kernel or host function has run on copies of its memory.
     Shadowed { shadows: Vec<Shadow>, outcome: Outcome },
 }
@@ -75,7 +76,7 @@ impl Execution {
                 check_base(target.base, memory)?;
                 // SAFETY: `Backend::enqueue` promises live memory without races
                 // until the job is reported, and nothing runs at the same time.
-                unsafe { staged.write(target) };
+                staged.into_iter().for_each(|part| unsafe { part.write(target) });
                 Ok(None)
             }
             Self::Shadowed { shadows, outcome } => {
@@ -91,9 +92,10 @@ impl Execution {
 
 fn stretch(job: Job, memory: &Memory) -> Execution {
     match job {
-        Job::Copy { source, target, elements, elem_size } => {
+        Job::Copy { source, target, region, elem_size } => {
             // SAFETY: as for the write in `end`.
-            let staged = unsafe { Staged::read(source, elements, elem_size) };
+            let read = |part: &Box3| unsafe { Staged::read(source, *part, elem_size) };
+            let staged = region.boxes().iter().map(read).collect();
             Execution::Read { staged, target }
         }
         Job::Kernel { kernel, chunk, arguments } => shadowed(&arguments, memory, |bound| {
@@ -142,9 +144,11 @@ fn run(job: Job) -> Outcome {
                 // SAFETY: as above.
                 return unsafe { function.call(&arguments.bind()) };
             }
-            Job::Copy { source, target, elements, elem_size } => {
-                // SAFETY: as for the write in `end`.
-                unsafe { copy_elements(source, target, &elements, elem_size) }
+            Job::Copy { source, target, region, elem_size } => {
+                for part in region.boxes() {
+                    // SAFETY: as for the write in `end`.
+                    unsafe { copy_elements(source, target, part, elem_size) }
+                }
             }
         }
         Ok(())

@@ -229,6 +229,27 @@ impl World {
         Some(WirePayload { memory, ..*payload })
     }
 
+    /// Brings boxes of a payload, which has been received, to memory of devices.
+    pub(in crate::sim) fn scatter(
+        &mut self,
+        node: usize,
+        from: NodeId,
+        parts: &[(ElementArray, WirePayload)],
+    ) {
+        let Some((_, WirePayload { message, .. })) = parts.first() else { return };
+        if self.network.aborted.is_some() {
+            return;
+        }
+        for (source, target) in parts {
+            self.check_memory(node_id(node), target);
+            // SAFETY: the receiver has promised live memory without races until it is told.
+            unsafe {
+                Staged::read(*source, target.elements, target.elem_size).write(target.memory)
+            };
+        }
+        self.tell(node_id(node), CommEvent::Received { from, message: *message });
+    }
+
     pub(in crate::sim) fn enter_barrier(&mut self, node: usize, epoch: TaskId) {
         self.note(node, What::EntersBarrier { epoch });
         let waits = self.network.exchanges.wait_for(node);
