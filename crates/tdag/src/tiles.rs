@@ -29,8 +29,8 @@ use celerity_regions::{Box3, Coord3, Region};
 
 use crate::space::{IndexSpace, Split};
 
-/// A tile has so many items at least, if the index space has: what a tile costs besides its items
-/// is then bearable.
+/// A tile has so many items at least, if the index space has enough: what a tile costs besides its items
+/// is then bearable. Few items may take long each, so there are [`ENOUGH_TILES`] before that.
 const FEWEST_ITEMS: u64 = 32;
 
 /// Enough tiles for the threads of a small machine: before they become more than these, tiles grow to …
@@ -94,7 +94,7 @@ impl Tiling {
     }
 
     /// The same in `most` tiles at most, but for what granules and the space's shape ask for, and in
-    /// tiles of 32 items at least: for partial results that need not be the same on any cluster.
+    /// tiles of 32 items at least, if there are enough: for partial results that need not be the same on any cluster.
     ///
     /// ```
     /// use celerity_regions::Box3;
@@ -105,8 +105,8 @@ impl Tiling {
     /// ```
     #[must_use]
     pub fn coarse(space: &IndexSpace, most: u64) -> Self {
-        let items = space.extent.volume().div_ceil(most.max(1)).max(FEWEST_ITEMS);
-        Self::with_items(space, items)
+        let all = space.extent.volume();
+        Self::with_items(space, all.div_ceil(most.max(1)).max(fewest_items(all)))
     }
 
     /// How many tiles a space has room for, whose partial results of `bytes` each are to take `in_all` or so: 64, if that is
@@ -330,9 +330,14 @@ impl TileWalk {
 /// Items per tile: a power of two, so that accumulators divide them.
 fn items_per_tile(items: u64, bytes: u64) -> u64 {
     let at_most = |tiles: u64| items.div_ceil(tiles).next_power_of_two();
-    let few = at_most(FEW_TILES).clamp(FEWEST_ITEMS, WIDE_TILE);
+    let few = at_most(FEW_TILES).clamp(fewest_items(items), WIDE_TILE);
     let many = at_most(MANY_TILES).min(FULL_TILE);
     few.max(many).max(at_most(fitting(items, bytes, MOST_BYTES)))
+}
+
+/// How many items a tile has at least, of so many in all.
+fn fewest_items(items: u64) -> u64 {
+    items.div_ceil(ENOUGH_TILES).next_power_of_two().min(FEWEST_ITEMS)
 }
 
 /// As [`Tiling::fitting`].
@@ -618,7 +623,9 @@ mod tests {
     fn tiles_are_neither_few_nor_many() {
         let tiles =
             |items: usize, bytes| Tiling::of(&space([items], Split::OneDimensional), bytes).tiles();
-        assert_eq!((tiles(1, 4), tiles(1000, 4), tiles(1 << 15, 4)), (1, 32, 256));
+        assert_eq!((tiles(1, 4), tiles(1000, 4), tiles(1 << 15, 4)), (1, 63, 256));
+        // Few items may take long each.
+        assert_eq!([40, 64, 65, 2048, 2049].map(|items| tiles(items, 4)), [40, 64, 33, 64, 65]);
         assert_eq!([1 << 13, 1 << 16, 1 << 18].map(|items| tiles(items, 4)), [256, 256, 1024]);
         assert_eq!((tiles(1 << 20, 4), tiles(1 << 24, 4), tiles(1 << 28, 4)), (1024, 16384, 16384));
         // Histograms of 64 Ki bins, of 512 Ki, of which 32 have as many as there are items, and of 16 Mi.
