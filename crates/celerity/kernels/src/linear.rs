@@ -13,6 +13,23 @@ pub fn fill<T: Scalar>(_row: Row<1>, out: &mut [T], value: T) {
     out.fill(value);
 }
 
+/// What a table says: of each item, one of `len` elements, `step` from that of the next.
+#[kernel]
+pub fn look_up_far(
+    item: Item<1>,
+    (to, from): (&mut u32, PartView<'_, u32, 1>),
+    step: usize,
+    len: usize,
+) {
+    *to = from[item[0] * step % len];
+}
+
+/// Adds 1.
+#[kernel]
+pub fn one_more(_item: Item<1>, (to, from): (&mut u32, &u32)) {
+    *to = from.wrapping_add(1);
+}
+
 /// `y = a x + y`.
 #[kernel(instances(f32, f64))]
 pub fn saxpy<T: Scalar + Add<Output = T> + Mul<Output = T>>(

@@ -180,6 +180,18 @@ impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
         unsafe { PartView::new(self.base, self.layout, self.single_box()) }
     }
 
+    /// The box around everything that was declared.
+    ///
+    /// # Safety
+    /// As [`part`](Self::part); and nothing is read through the result but what was declared.
+    #[inline]
+    pub unsafe fn around(&self) -> PartView<'m, T, D> {
+        let all = self.boxes.iter().fold(Box3::EMPTY, |all, part| all.bounding(part));
+        let around = if all.is_empty() { Bounds::EMPTY } else { bounds(&all) };
+        // SAFETY: the allocation holds the box; the rest is passed on.
+        unsafe { PartView::new(self.base, self.layout, around) }
+    }
+
     /// The elements of `part`.
     ///
     /// # Safety

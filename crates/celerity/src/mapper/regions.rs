@@ -19,13 +19,17 @@ pub struct RegionMapper<const K: usize, const D: usize>(pub(super) UserMapper);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gapped<const D: usize>(pub(super) PerDimension<D>);
 
+/// The range mapper that [`RegionMapper::around`] and [`Gapped::around`] make: several boxes, as one view of what is around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Around<M>(M);
+
 /// A range mapper of your own whose image of a chunk is several boxes, for reads: as
 /// [`mapper`](super::mapper()), but `map` returns any number of parts, in any order, which may
 /// overlap. Closures and host tasks get a [`RegionView`](crate::RegionView) of all of them.
 ///
 /// Only what is named is sent and copied. It lies in one allocation, though, with addresses for what
 /// is between: memory is behind these only where the device backs an allocation as a whole, as GPUs
-/// do.
+/// do. Kernels with [`#[kernel]`](celerity_kernel::kernel) read it [around](RegionMapper::around) all boxes.
 ///
 /// ```
 /// use celerity::prelude::*;
@@ -116,6 +120,63 @@ impl<const D: usize> PerDimension<D> {
     #[must_use]
     pub const fn with_gaps(self) -> Gapped<D> {
         Gapped(self)
+    }
+}
+
+impl<const K: usize, const D: usize> RegionMapper<K, D> {
+    /// The same elements, for kernels that get a [`PartView`](crate::PartView) of the box around all parts instead of a
+    /// [`RegionView`](crate::RegionView): also those with [`#[kernel]`](celerity_kernel::kernel), on GPUs as on CPUs. An access costs what
+    /// it costs in any part, however many parts there are. Host tasks take the mapper as it is.
+    ///
+    /// # Safety
+    /// Kernels read nothing of the view but elements of parts that the mapper names for their chunk. What lies between is not
+    /// brought, and others may write it meanwhile. Slices of several elements count as read.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// // Each item reads an element that a table says.
+    /// let table = [7_usize, 0, 3, 3, 6, 1, 0, 2];
+    /// let named = region_mapper("table", move |chunk: Chunk<1>, _: [usize; 1]| {
+    ///     let items = chunk.offset[0]..chunk.offset[0] + chunk.range[0];
+    ///     items.map(|item| Subrange::new([table[item]], [1])).collect::<Vec<_>>()
+    /// });
+    /// // SAFETY: an item reads the element that the table says of it, alone.
+    /// let named = unsafe { named.around() };
+    /// let found = celerity::run(|queue| {
+    ///     let u = queue.buffer_from(8, (0..8).map(|value| 10 * value).collect::<Vec<_>>())?;
+    ///     let found = queue.buffer::<i32, 1>(8);
+    ///     let accesses = (found.write(one_to_one()), u.read(named.clone()));
+    ///     queue.task("look up").parallel_for(8, accesses, move |item, (found, u)| {
+    ///         *found = u[table[item[0]]];
+    ///     })?;
+    ///     Ok(queue.fence(&found)?.wait()?.into_vec())
+    /// })?;
+    /// assert_eq!(found, [70, 0, 30, 30, 60, 10, 0, 20]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    #[allow(unsafe_code)]
+    pub unsafe fn around(self) -> Around<Self> {
+        Around(self)
+    }
+}
+
+impl<const D: usize> Gapped<D> {
+    /// As [`RegionMapper::around`].
+    ///
+    /// # Safety
+    /// As there.
+    #[must_use]
+    #[allow(unsafe_code)]
+    pub unsafe fn around(self) -> Around<Self> {
+        Around(self)
+    }
+}
+
+impl<M: MapperFor<K, D>, const K: usize, const D: usize> MapperFor<K, D> for Around<M> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
+        self.0.lower()
     }
 }
 

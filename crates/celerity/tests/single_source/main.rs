@@ -3,7 +3,7 @@
 //! (`CELERITY_PLATFORM=cuda` makes sure of it).
 
 use celerity::prelude::*;
-use celerity::{Element, Error, PerDimension, Result, RunError, Subrange, Sum};
+use celerity::{CheckLevel, Element, Error, Result, RunError, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{
     CROWD, SUMMANDS, exchange, group_sum, group_total, look_up, looked_up, mirror, reverse_first,
@@ -50,6 +50,41 @@ fn a_panic_names_task_kernel_and_message_and_devices_stay_usable() {
     }
     for cluster in clusters() {
         assert_eq!(cluster.run(|queue| numbers(queue, 5000)).unwrap(), [2; 5000]);
+    }
+}
+
+/// Tables of all elements of other devices and nodes, and of every 64th row, whose parts lie far apart.
+#[test]
+#[allow(unsafe_code)]
+fn kernels_read_what_tables_say_and_nothing_between() {
+    const LEN: usize = 600;
+    for step in [1, 37, 299] {
+        let mut expected: Vec<u32> = (0..LEN as u32).map(|value| value * value).collect();
+        for _ in 0..4 {
+            expected = (0..LEN).map(|item| expected[item * step % LEN].wrapping_add(1)).collect();
+        }
+        for cluster in clusters().flat_map(|one| [1, 2].map(|count| one.clone().devices(count))) {
+            let found = cluster.check(CheckLevel::Full).run(|queue| {
+                let start: Vec<u32> = (0..LEN as u32).map(|value| value * value).collect();
+                let (a, b) = (queue.buffer_from(LEN, start)?, queue.buffer::<u32, 1>(LEN));
+                let table = region_mapper("table", move |chunk: Chunk<1>, _: [usize; 1]| {
+                    let items = chunk.offset[0]..chunk.offset[0] + chunk.range[0];
+                    let part = |item: usize| Subrange::new([item * step % LEN], [1]);
+                    items.map(part).collect::<Vec<_>>()
+                });
+                // SAFETY: `look_up_far` reads what the table says of its item.
+                let table = unsafe { table.around() };
+                for _ in 0..4 {
+                    let accesses = (b.write(one_to_one()), a.read(table.clone()));
+                    let kernel = linear::look_up_far::new(step, LEN);
+                    queue.task("look up").launch(LEN, accesses, kernel)?;
+                    let accesses = (a.write(one_to_one()), b.read(one_to_one()));
+                    queue.task("count").launch(LEN, accesses, linear::one_more)?;
+                }
+                Ok(queue.fence(&a)?.wait()?.into_vec())
+            });
+            assert!(found.as_ref().is_ok_and(|found| *found == expected), "{step}: {found:?}");
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{
-    All, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, PerDimension, Slice,
+    All, Around, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, PerDimension,
+    RegionMapper, Slice,
 };
 
 impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<T, D, All> {
@@ -48,6 +49,9 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
 /// Reads through the remaining mappers all look alike: the declared part.
 macro_rules! read_part {
     ([$($generics:tt)*] $mapper:ty, $k:ident, $d:ident) => {
+        read_part!([$($generics)*] $mapper, $k, $d, part);
+    };
+    ([$($generics:tt)*] $mapper:ty, $k:ident, $d:ident, $part:ident) => {
         impl<T: Element, $($generics)*> KernelAccess<$k> for ReadAccess<T, $d, $mapper> {
             type ItemView<'a> = PartView<'a, T, $d>;
             type RowView<'a> = PartView<'a, T, $d>;
@@ -63,7 +67,7 @@ macro_rules! read_part {
             unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on; nobody writes what is bound to a read, not through another
                 // access of the task either: see `BoundMemory`.
-                unsafe { AccessedElements::new(next(memory)).part() }
+                unsafe { AccessedElements::new(next(memory)).$part() }
             }
 
             #[inline]
@@ -81,6 +85,9 @@ read_part!([const K: usize, const D: usize] Fixed<D>, K, D);
 read_part!([const K: usize, const D: usize] PerDimension<D>, K, D);
 read_part!([const K: usize, const D: usize] CustomMapper<K, D>, K, D);
 read_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
+// That nothing but what was declared is read is the promise of who makes one.
+read_part!([const K: usize, const D: usize] Around<RegionMapper<K, D>>, K, D, around);
+read_part!([const K: usize, const D: usize] Around<Gapped<D>>, K, D, around);
 
 /// A write through a mapper that gives each item a part of its own.
 #[doc(hidden)]
