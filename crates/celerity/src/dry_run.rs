@@ -41,7 +41,8 @@ impl DryRunTally {
 
     /// Who counts.
     pub(crate) fn observer(&self) -> Box<dyn Observer> {
-        Box::new(Counting(self.counts.clone()))
+        let Self { nodes, node, level, .. } = *self;
+        Box::new(Counting { counts: self.counts.clone(), nodes, node, level })
     }
 }
 
@@ -77,7 +78,36 @@ impl fmt::Display for Counts {
     }
 }
 
-struct Counting(Arc<Mutex<Counts>>);
+/// After so many tasks, and each time that there are ten times as many, a dry run says that it goes on.
+const MANY_TASKS: u64 = 100_000;
+
+struct Counting {
+    counts: Arc<Mutex<Counts>>,
+    nodes: usize,
+    node: usize,
+    level: LogLevel,
+}
+
+impl Counting {
+    /// A loop that waits for a value which fences never deliver does not end, and looks like one that is long.
+    fn tell(&self, tasks: u64) {
+        if !is_told(tasks) {
+            return;
+        }
+        let Self { nodes, node, .. } = self;
+        self.level.print(LogLevel::Info, || {
+            format!(
+                "dry run as N{node} of {nodes}: {tasks} tasks so far; fences deliver zeroes, so that a loop which waits for another \
+                 value goes on until it is stopped"
+            )
+        });
+    }
+}
+
+fn is_told(tasks: u64) -> bool {
+    let many = tasks / MANY_TASKS;
+    many > 0 && tasks.is_multiple_of(MANY_TASKS) && many == 10_u64.pow(many.ilog10())
+}
 
 impl Observer for Counting {
     fn buffer(&mut self, _: &Arc<BufferInfo>, _: Option<AllocationId>) {}
@@ -89,8 +119,9 @@ impl Observer for Counting {
         instructions: &[Instruction],
         pilots: &[Pilot],
     ) -> Result<(), String> {
-        let mut counts = lock(&self.0);
+        let mut counts = lock(&self.counts);
         counts.tasks += 1;
+        self.tell(counts.tasks);
         counts.commands += commands.len() as u64;
         for command in commands {
             match command.kind {
@@ -106,7 +137,7 @@ impl Observer for Counting {
     }
 
     fn buffer_end(&mut self, _: BufferId, frees: &[Instruction]) -> Result<(), String> {
-        lock(&self.0).instructions += frees.len() as u64;
+        lock(&self.counts).instructions += frees.len() as u64;
         Ok(())
     }
 }
@@ -114,4 +145,17 @@ impl Observer for Counting {
 /// The counts, which are whole even if somebody has panicked.
 fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_dry_run_is_told_of_ever_more_seldom() {
+        let told: Vec<u64> =
+            (0..=1_000).map(|nth| nth * 50_000).filter(|tasks| is_told(*tasks)).collect();
+        assert_eq!(told, [100_000, 1_000_000, 10_000_000]);
+        assert!(!is_told(100_001));
+    }
 }

@@ -3,7 +3,8 @@
 #[doc(hidden)]
 pub use crate::misuse::Unsurrounded as _;
 pub use crate::{
-    Buffer, Chunk, Config, Fence, Hint, HostObject, Item, LookBehind, Queue, Row, Side, Snapshot,
-    Subrange, all, blocks, disjoint_mapper, even_split, fixed, mapper, nd_range, neighborhood,
-    neighborhood_along_axes, one_to_one, per_dimension, region_mapper, select, slice, transposed,
+    All, Buffer, Chunk, Config, Fence, Hint, HostObject, Item, LookBehind, OneToOne, PerDimension,
+    Queue, Row, Side, Snapshot, Subrange, all, blocks, disjoint_mapper, even_split, fixed, mapper,
+    nd_range, neighborhood, neighborhood_along_axes, one_to_one, per_dimension, region_mapper,
+    select, slice, transposed,
 };
