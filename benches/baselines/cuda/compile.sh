@@ -30,12 +30,13 @@ mkdir -p "$folder"
 compile bandwidth bandwidth &
 compile peak peak &
 compile reduce reduce &
-for program in wave_sim nbody matmul black_scholes rsim heat gray_scott shallow_water means shapes cahn_hilliard pendulum mesh mandelbrot histogram; do
+for program in wave_sim nbody matmul black_scholes rsim heat gray_scott shallow_water means shapes functions cahn_hilliard pendulum mesh mandelbrot histogram; do
     compile "$program-strict" "$program" -fmad=false -DSTRICT &
     compile "$program-default" "$program" &
 done
 compile black_scholes-cuda_math black_scholes -DCUDA_MATH &
 compile black_scholes-fast_math black_scholes -DCUDA_MATH -use_fast_math &
+compile functions-fast_math functions -use_fast_math &
 # Not every toolkit has cuBLAS.
 if echo '#include <cublas_v2.h>' | "$nvcc" -x cu -E - >/dev/null 2>&1; then
     compile matmul-cublas matmul -DCUBLAS -lcublas &

@@ -76,6 +76,7 @@ fn missing(
 }
 
 /// Copies parts to a memory, each from the memory that `source` tells for its place: together, if many have one place.
+#[inline]
 pub(crate) fn copy_parts<K: Copy + PartialEq>(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
@@ -83,19 +84,27 @@ pub(crate) fn copy_parts<K: Copy + PartialEq>(
     to: MemoryId,
     (parts, source): (&Parts<K>, impl Fn(K) -> MemoryId),
 ) {
-    for alike in parts.chunk_by(|(_, a), (_, b)| a == b) {
-        let ends = (source(alike[0].1), to);
-        match alike.len() > MOST_APART {
-            true => copy_together(emitter, buffer, links, ends, alike.iter().map(|(part, _)| part)),
-            false => {
-                alike.iter().for_each(|(part, _)| copy_between(emitter, buffer, links, ends, *part))
-            }
+    let mut parts = parts.as_slice();
+    while let [(part, place), rest @ ..] = parts {
+        let ends = (source(*place), to);
+        let alike = match parts.len() > MOST_APART {
+            true => parts.iter().take_while(|(_, other)| other == place).count(),
+            false => 1,
+        };
+        if alike > MOST_APART {
+            let together = parts[..alike].iter().map(|(part, _)| part);
+            copy_together(emitter, buffer, links, ends, together);
+            parts = &parts[alike..];
+        } else {
+            copy_between(emitter, buffer, links, ends, *part);
+            parts = rest;
         }
     }
 }
 
 /// Copies `parts` from one memory to another: in one copy what lies in the same allocations on both sides, but for what
 /// stops on its way.
+#[inline(never)]
 fn copy_together<'a>(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,

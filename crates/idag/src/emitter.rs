@@ -114,13 +114,14 @@ impl<'a> Emitter<'a> {
         self.stream.emit(self.out, InstructionKind::Free { allocation, memory }, waits);
     }
 
-    /// Copies `region` between two allocations of a buffer.
+    /// Copies `elements` between two allocations of a buffer.
     pub(crate) fn copy(
         &mut self,
         Identity { buffer, elem_size, .. }: Identity,
         (source, target): (&mut Backing, &mut Backing),
-        region: Region,
+        elements: impl Into<Region>,
     ) {
+        let region = elements.into();
         let mut waits = self.stream.waits();
         source.before_read(&region, &mut waits);
         #[cfg(feature = "mutants")]

@@ -43,8 +43,9 @@ impl Forecast {
             CommandKind::Push { transfer, targets } => {
                 let reached = |to| wires.is_some_and(|wires| wires.reach(to));
                 let from_host = targets.iter().filter(|(to, _)| !reached(*to));
-                let boxes = departure_boxes(from_host.map(|(_, region)| region));
-                anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
+                let buffer = buffers.get_mut(transfer.buffer);
+                let boxes = departure_boxes(from_host.map(|(_, region)| region), buffer.elem_size);
+                anticipate(buffer, MemoryId::HOST, &boxes)
             }
             CommandKind::AwaitPush { transfer, region } => {
                 self.note_write(links, transfer.buffer, MemoryId::HOST, region);
@@ -52,7 +53,7 @@ impl Forecast {
                 if wires.is_some_and(|wires| wires.may_arrive(buffer, links, region)) {
                     return false;
                 }
-                let boxes = contiguous_boxes([region]);
+                let boxes = contiguous_boxes([region], buffer.elem_size);
                 anticipate(buffer, MemoryId::HOST, &boxes)
             }
             CommandKind::Collective { transfer, collective } => {

@@ -31,14 +31,14 @@ pub(crate) fn copy_through(
         let mut stage = stage_for(emitter, stages, identity, memory, elements);
         let from = last.as_mut().map_or(&mut *source, |stage| &mut stage.backing);
         for part in stage.missing().boxes() {
-            emitter.copy(identity, (&mut *from, &mut stage.backing), (*part).into());
+            emitter.copy(identity, (&mut *from, &mut stage.backing), *part);
         }
         if let Some(passed) = last.replace(stage) {
             stages.put(passed);
         }
     }
     let from = last.as_mut().map_or(source, |stage| &mut stage.backing);
-    emitter.copy(identity, (from, target), elements.into());
+    emitter.copy(identity, (from, target), elements);
     if let Some(passed) = last {
         stages.put(passed);
     }

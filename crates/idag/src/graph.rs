@@ -26,7 +26,7 @@ use crate::launch::{HostOrder, launch};
 use crate::links::Links;
 use crate::objects::ObjectOrder;
 use crate::overwritten::forget_overwritten;
-use crate::pieces::{Boxes, compact_boxes, contiguous_boxes, contiguous_pieces};
+use crate::pieces::{Boxes, Pieces, compact_boxes, contiguous_boxes, contiguous_pieces};
 use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
 use crate::send::push;
@@ -335,7 +335,10 @@ impl InstructionGraph {
             let mut on_host = Boxes::new();
             if !buffer.awaited.is_empty() {
                 on_host = match &self.wires {
-                    None => contiguous_boxes(buffer.awaited.iter().map(|one| &one.region)),
+                    None => {
+                        let awaited = buffer.awaited.iter().map(|one| &one.region);
+                        contiguous_boxes(awaited, buffer.elem_size)
+                    }
                     Some(wires) => arriving_on_host(wires, buffer, &self.links, launches),
                 };
             }
@@ -462,10 +465,16 @@ fn arriving_on_host(
     links: &Links,
     launches: &Launches,
 ) -> Boxes {
-    let pieces = buffer.awaited.iter().flat_map(|one| contiguous_pieces(&one.region));
-    let on_host = pieces
-        .filter(|piece| wires.arrival(buffer, links, launches.reading(), piece) == MemoryId::HOST);
-    on_host.map(|piece| piece.bounding_box()).collect()
+    let arrives =
+        |piece: &Region| wires.arrival(buffer, links, launches.reading(), piece) == MemoryId::HOST;
+    let on_host = |region: &Region| match contiguous_pieces(region) {
+        pieces if pieces.iter().all(arrives) => region.clone(),
+        pieces => Region::from_boxes(
+            pieces.iter().filter(|piece| arrives(piece)).flat_map(Region::boxes).copied(),
+        ),
+    };
+    let regions: Pieces = buffer.awaited.iter().map(|one| on_host(&one.region)).collect();
+    contiguous_boxes(&regions, buffer.elem_size)
 }
 
 /// What launches read of a buffer and must get through host memory.

@@ -69,12 +69,13 @@ fn for_each_piece(region: &Region, mut visit: impl FnMut(&Region)) {
 }
 
 /// A box of this many times the elements that are needed of it is worth having, if they are many pieces: one allocation for all, as
-/// kernels that read them have, costs less than one for each.
+/// kernels that read them have, costs less than one for each. Or of any number, if it has no more than so many bytes:
 const SPREAD: u64 = 256;
+const MOST_SPREAD: u64 = if cfg!(feature = "mutants") { 1 << 10 } else { 256 << 20 };
 
 /// Visits boxes that regions need in one piece each, if messages leave from them or arrive in them, and how many elements of each are needed: the
 /// bounds of its [`contiguous_pieces`]; or, if these are many, a box around all of them, which is needed as a whole.
-fn for_each_place(region: &Region, mut visit: impl FnMut(Box3, u64)) {
+fn for_each_place(region: &Region, elem_size: u64, mut visit: impl FnMut(Box3, u64)) {
     let single = |piece: &Region| (piece.bounding_box(), piece.volume());
     if region.boxes().len() <= MOST_APART {
         return for_each_piece(region, |piece| {
@@ -84,17 +85,21 @@ fn for_each_place(region: &Region, mut visit: impl FnMut(Box3, u64)) {
     }
     let pieces = contiguous_pieces(region);
     let (around, needed) = single(region);
-    if pieces.len() > MOST_APART && around.volume() / SPREAD <= needed {
+    let is_small = around.volume().saturating_mul(elem_size) <= MOST_SPREAD;
+    if pieces.len() > MOST_APART && (is_small || around.volume() / SPREAD <= needed) {
         return visit(around, around.volume());
     }
     pieces.iter().map(single).for_each(|(bounds, needed)| visit(bounds, needed));
 }
 
 /// The boxes that regions need in one piece each, if messages arrive in them.
-pub(crate) fn contiguous_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
+pub(crate) fn contiguous_boxes<'a>(
+    regions: impl IntoIterator<Item = &'a Region>,
+    elem_size: u64,
+) -> Boxes {
     let mut boxes = Boxes::new();
     for region in regions {
-        for_each_place(region, |bounds, _| boxes.push(bounds));
+        for_each_place(region, elem_size, |bounds, _| boxes.push(bounds));
     }
     boxes
 }
@@ -117,14 +122,17 @@ pub(crate) fn compact_boxes(region: &Region) -> Boxes {
 /// Boxes that messages can be sent from: the bounds of [`contiguous_pieces`],
 /// joined where they overlap. What would be mostly empty is left out, such as
 /// the borders of a tile, which overlap in its corners.
-pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
+pub(crate) fn departure_boxes<'a>(
+    regions: impl IntoIterator<Item = &'a Region>,
+    elem_size: u64,
+) -> Boxes {
     let compact = |(bounds, needed)| is_compact(&bounds, needed).then_some(bounds);
     let mut pieces: SmallVec<[(Box3, u64); 4]> = SmallVec::new();
     let mut last = None;
     for region in regions {
         // What an all-gather sends is the same for all.
         if last != Some(region) {
-            for_each_place(region, |bounds, needed| pieces.push((bounds, needed)));
+            for_each_place(region, elem_size, |bounds, needed| pieces.push((bounds, needed)));
             last = Some(region);
         }
     }
@@ -340,7 +348,7 @@ mod tests {
         let (rows, all) = (|at: usize| rows(1000 * at, 1 + at % 2), 2 * MANY);
         let region = Region::from_boxes((0..all).flat_map(|at| rows(at).boxes().to_vec()));
         let each: Vec<Box3> = (0..all).map(|at| rows(at).bounding_box()).collect();
-        let mut found = departure_boxes([&region, &region]).to_vec();
+        let mut found = departure_boxes([&region, &region], 1 << 20).to_vec();
         found.sort_unstable_by_key(|part| part.corners());
         assert_eq!(found, each);
         // Corners that are mostly empty, each with an element within its bounds.
@@ -349,7 +357,7 @@ mod tests {
             parts.map(|([y, x], range)| Box3::from_offset_range([2000 * at + y, x], range))
         };
         let corners = Region::from_boxes((0..MANY).flat_map(corner));
-        assert!(departure_boxes([&corners]).is_empty());
+        assert!(departure_boxes([&corners], 1 << 20).is_empty());
     }
 
     #[test]
@@ -360,14 +368,18 @@ mod tests {
         let bounds = |region: &Region| Boxes::from_iter([region.bounding_box()]);
         let [few, many, far] =
             [every(3, MOST_APART), every(3, MOST_APART + 1), every(300, MOST_APART + 1)];
-        for places in [contiguous_boxes([&few]), departure_boxes([&few])] {
+        for places in [contiguous_boxes([&few], 1 << 20), departure_boxes([&few], 1 << 20)] {
             assert_eq!(places.len(), MOST_APART);
         }
-        for places in [contiguous_boxes([&many]), departure_boxes([&many])] {
+        for places in [contiguous_boxes([&many], 1 << 20), departure_boxes([&many], 1 << 20)] {
             assert_eq!(places, bounds(&many));
         }
-        for places in [contiguous_boxes([&far]), departure_boxes([&far])] {
+        for places in [contiguous_boxes([&far], 1 << 20), departure_boxes([&far], 1 << 20)] {
             assert_eq!(places.len(), MOST_APART + 1);
+        }
+        let is_small = MOST_SPREAD / far.bounding_box().volume();
+        for places in [contiguous_boxes([&far], is_small), departure_boxes([&far], is_small)] {
+            assert_eq!(places, bounds(&far));
         }
     }
 
@@ -375,13 +387,13 @@ mod tests {
     fn what_is_mostly_empty_is_not_allocated_at_once() {
         let (top, left) = (Box3::from_range([1, 8]), Box3::from_range([8, 1]));
         let corner = Region::from_boxes([top, left]);
-        assert_eq!(contiguous_boxes([&corner]).as_slice(), [Box3::from_range([8, 8])]);
+        assert_eq!(contiguous_boxes([&corner], 1 << 20).as_slice(), [Box3::from_range([8, 8])]);
         assert_eq!(compact_boxes(&corner).as_slice(), corner.boxes());
         let [top, left] = [top, left].map(Region::from);
-        assert!(departure_boxes([&top, &left]).is_empty());
-        assert!(departure_boxes([&corner]).is_empty());
+        assert!(departure_boxes([&top, &left], 1 << 20).is_empty());
+        assert!(departure_boxes([&corner], 1 << 20).is_empty());
         let [all, most, rest] = [rows(0, 4), rows(1, 4), rows(9, 2)];
-        let mut found = departure_boxes([&rest, &all, &most, &all]);
+        let mut found = departure_boxes([&rest, &all, &most, &all], 1 << 20);
         found.sort_unstable_by_key(|part| part.corners());
         assert_eq!(found.as_slice(), [rows(0, 5), rows(9, 2)].map(|rows| rows.bounding_box()));
     }

@@ -163,7 +163,7 @@ fn pieces(buffer: &BufferState, links: &Links, part: &Box3) -> Boxes {
 /// leaves, those that the lookahead knows will be allocated anyway, since data will arrive there.
 fn departures(buffer: &BufferState, links: &Links, targets: &[(NodeId, Region)]) -> Boxes {
     let regions = || targets.iter().map(|(_, region)| region);
-    let mut boxes = departure_boxes(regions());
+    let mut boxes = departure_boxes(regions(), buffer.elem_size);
     // Of many, those around a part are found by place.
     let index = || -> BoxIndex<()> { boxes.iter().map(|known| (*known, ())).collect() };
     let by_place = (boxes.len() >= MANY).then(index);

@@ -6,6 +6,7 @@
 #   ./compare.sh 1 8        on these counts of GPUs
 #   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU; SIZE (16384), SPACE
 #                           ("1024 1024 1024": planes, rows, columns) and PLANE (SIZE twice) say how large they are
+#   ./compare.sh functions  only how many values of functions are found in a second, on one GPU
 #   ./compare.sh shapes     only the kernels of other shapes, on one GPU: SIDE (512) of a cube, SIZE (8192) of a square
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
@@ -155,6 +156,36 @@ shapes() {
     done
 }
 
+# Values of functions in a second, on one GPU: ours over CUDA's own, both strict; fast ones over CUDA's own with fused
+# multiply-add, and over its fast ones, which there are of single precision alone.
+functions() {
+    hide 1
+    local ours="$scratch/ours" precision type function variant rates strict fast
+    command=(CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "$root/bin/kernel_cost" --functions)
+    attempt "${only[@]}" "${command[@]}" --rounds 3 --steps 20 || return
+    cp "$scratch/log" "$ours"
+    echo "| function | strict, 10⁹/s | over CUDA's own | fast, 10⁹/s | over CUDA's own | over -use_fast_math |"
+    echo "| --- | --- | --- | --- | --- | --- |"
+    for precision in single double; do
+        type=$([[ $precision == single ]] && echo f32 || echo f64)
+        for function in exp ln sin cos tanh pow erf; do
+            rates=()
+            for variant in strict default fast_math; do
+                command=("$root/baselines/bin/functions-$variant" --function "$function" --precision "$precision")
+                attempt "${only[@]}" "${command[@]}" || continue 2
+                rates+=("$(field rate)")
+            done
+            strict=$(awk -v name="$function" -v type="$type" '$1 == name && $2 == type && $3 == "strict" { print $6 }' "$ours")
+            fast=$(awk -v name="$function" -v type="$type" '$1 == name && $2 == type && $3 == "fast" { print $6 }' "$ours")
+            awk -v name="$function $type" -v strict="$strict" -v fast="$fast" -v all="${rates[*]}" 'BEGIN {
+                split(all, by, " ")
+                printf "| %s | %s | %.3f | %s | %.3f | %s |\n", name, strict, strict * 1e9 / by[1], fast, fast * 1e9 / by[2],
+                    name ~ /f32/ ? sprintf("%.3f", fast * 1e9 / by[3]) : ""
+            }'
+        done
+    done
+}
+
 # Runs the array `command`; prints stencil, form, and cells per second.
 by_hand() {
     if attempt "${only[@]}" "${command[@]}" >&2; then echo "$1,$2,$(field rate)"; fi
@@ -200,6 +231,10 @@ if [[ ${1-} == shapes ]]; then
     shapes
     exit $((failed > 0))
 fi
+if [[ ${1-} == functions ]]; then
+    functions
+    exit $((failed > 0))
+fi
 
 there=$(nvidia-smi --list-gpus | wc -l)
 counts=()
@@ -225,6 +260,7 @@ table
 if [[ -x $root/baselines/bin/heat-strict && -x $root/bin/kernel_cost ]]; then
     stencils
     shapes
+    functions
 fi
 echo "figures are in $csv, after $SECONDS s; $failed failed"
 ((failed == 0))

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use celerity::prelude::*;
 use celerity::{Element, Max, Sum};
 use celerity_example_kernels::accuracy::{
-    FUNCTIONS, NORMAL, approximate, approximate_inverse_root, differences, errors,
-    errors_of_inverse_roots,
+    FUNCTIONS, NORMAL, OF_DOUBLE, apart_from_strict, approximate, approximate_inverse_root,
+    approximate_of_double, differences, errors, errors_of_inverse_roots,
 };
 use clap::Parser;
 
@@ -94,6 +94,15 @@ fn measure(queue: &Queue, options: &Options) -> celerity::Result<Option<Failure>
         let units = inverse_roots(queue, options)?;
         if queue.is_root() {
             println!("| rsqrt, `f64` | normal | {units:.2} | | |");
+        }
+    }
+    for which in OF_DOUBLE {
+        let name = FUNCTIONS[which as usize];
+        if is_wanted(options, name) {
+            let units = from_strict(queue, options, which)?;
+            if queue.is_root() {
+                println!("| {name}, `f64` | 2⁻²⁴ to 2¹⁰ | {units:.2} from the strict one | | |");
+            }
         }
     }
     let mut different = None;
@@ -183,6 +192,24 @@ fn inverse_roots(queue: &Queue, options: &Options) -> celerity::Result<f64> {
         let units = queue.buffer::<f64, 0>([]);
         let accesses = (numbers.read(one_to_one()), roots.read(one_to_one()), units.reduce(Max));
         queue.task("errors").launch([batch], accesses, errors_of_inverse_roots)?;
+        most = most.max(scalar(queue, &units)?);
+    }
+    Ok(most)
+}
+
+/// How far a function of `f64` is from the strict one at most, in units in the last place.
+fn from_strict(queue: &Queue, options: &Options, which: u32) -> celerity::Result<f64> {
+    let batch = (BATCH / options.every as usize).max(1);
+    let numbers = queue.buffer::<f64, 1>([batch]).named("numbers");
+    let found = queue.buffer::<f64, 1>([batch]).named("found");
+    let mut most: f64 = 0.0;
+    for number in 0..16 {
+        let accesses = (numbers.write(one_to_one()), found.write(one_to_one()));
+        let kernel = approximate_of_double { which, first: number * BATCH as u64 };
+        queue.task("approximate").launch([batch], accesses, kernel)?;
+        let units = queue.buffer::<f64, 0>([]);
+        let accesses = (numbers.read(one_to_one()), found.read(one_to_one()), units.reduce(Max));
+        queue.task("apart").launch([batch], accesses, apart_from_strict { which })?;
         most = most.max(scalar(queue, &units)?);
     }
     Ok(most)

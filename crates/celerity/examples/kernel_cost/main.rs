@@ -11,6 +11,7 @@
 mod blocks;
 #[path = "../support/checksum.rs"]
 mod checksum;
+mod functions;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod shapes;
@@ -59,6 +60,9 @@ struct Options {
     /// Times kernels of other shapes instead, in a cube of as many planes as the box has and on the field
     #[arg(long, conflicts_with_all = ["verify", "stencils", "blocks"])]
     shapes: bool,
+    /// Finds values of functions instead, strict and fast
+    #[arg(long, conflicts_with_all = ["verify", "stencils", "blocks", "shapes"])]
+    functions: bool,
     /// Tells what these make in one step, as the baseline does, and no times
     #[arg(long, requires = "shapes")]
     checksum: bool,
@@ -178,6 +182,9 @@ fn main() -> ExitCode {
 fn measure(queue: &Queue, options: &Options) -> Result<()> {
     if options.verify {
         queue.require_results("--verify")?;
+    }
+    if options.functions {
+        return functions::measure(queue, (options.rounds, options.steps));
     }
     compare(queue, &FORMS)?;
     compare(queue, &AROUND)?;

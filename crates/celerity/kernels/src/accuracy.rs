@@ -46,6 +46,64 @@ pub fn approximate(item: Item<1>, value_of_f32: &mut f32, which: u32, first: u32
     *value_of_f32 = value(which, x, y);
 }
 
+/// The functions of `f64` that have an implementation of their own in fast kernels, by number.
+pub const OF_DOUBLE: [u32; 5] = [3, 9, 10, 12, 13];
+
+/// A number of a size between 2⁻²⁴ and 2¹⁰, with either sign.
+#[inline]
+fn any_double(at: u64) -> f64 {
+    let bits = crate::hash::mix(at);
+    f64::from_bits(bits & 0x800f_ffff_ffff_ffff | (1023 - 24 + (bits >> 52 & 0x7ff) % 34) << 52)
+}
+
+/// What a fast kernel gets of [`OF_DOUBLE`].
+#[kernel(fast)]
+pub fn approximate_of_double(
+    item: Item<1>,
+    (x, found): (&mut f64, &mut f64),
+    which: u32,
+    first: u64,
+) {
+    *x = any_double(first + item[0] as u64);
+    *found = match which {
+        3 => math::exp(*x),
+        9 => math::sin(*x),
+        10 => math::cos(*x),
+        12 => math::tanh(*x),
+        _ => math::erf(*x),
+    };
+}
+
+/// How far that is from what strict kernels get, in units in the last place.
+#[kernel]
+pub fn apart_from_strict(
+    _item: Item<1>,
+    (x, found, units): (&f64, &f64, Reducer<'_, f64, Max>),
+    which: u32,
+) {
+    let strict = match which {
+        3 => math::exp(*x),
+        9 => math::sin(*x),
+        10 => math::cos(*x),
+        12 => math::tanh(*x),
+        _ => math::erf(*x),
+    };
+    if found.to_bits() == strict.to_bits() {
+        return;
+    }
+    let size = f64::from_bits(strict.to_bits() & 0x7fff_ffff_ffff_ffff);
+    let unit = f64::from_bits(size.to_bits() + 1) - size;
+    let apart = (*found - strict) / unit;
+    // Of which none is a number if one is not, or both are infinite.
+    units.combine(if apart.is_nan() {
+        f64::INFINITY
+    } else if apart < 0.0 {
+        -apart
+    } else {
+        apart
+    });
+}
+
 /// The same for `f64`: `rsqrt`, whose argument has all bits of an `f32` and as many others.
 #[kernel(fast)]
 pub fn approximate_inverse_root(item: Item<1>, (x, root): (&mut f64, &mut f64), first: u64) {

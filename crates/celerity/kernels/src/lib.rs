@@ -11,6 +11,7 @@ pub mod costs;
 pub mod counting;
 pub mod faults;
 pub mod finance;
+pub mod functions;
 pub mod gravity;
 pub mod gray_scott;
 pub mod groups;

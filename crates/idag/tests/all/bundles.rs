@@ -1,6 +1,6 @@
 //! What leaves together: many small boxes for one node, and nothing else.
 
-use celerity_idag::{DeviceMemory, InstructionKind, Pilot};
+use celerity_idag::{DeviceMemory, InstructionKind, MemoryId, Pilot};
 use celerity_regions::{Box3, Region};
 use celerity_testkit::check::{Configuration, check_idag, check_schedule};
 use celerity_testkit::corpus;
@@ -58,11 +58,36 @@ fn large_boxes_leave_one_by_one() {
 }
 
 #[test]
-fn over_device_wires_each_box_leaves_by_itself() {
+fn beside_device_wires_boxes_that_leave_from_the_host_leave_together() {
     let mut configuration = Configuration::new(2, 1);
     configuration.wires_from = 1 << 20;
     let sent = messages(corpus::table(120, 1, 2, 1), &configuration);
-    assert_eq!((sent.len(), sent[0].len()), (20, 1));
+    assert_eq!((sent.len(), sent[0].len()), (1, 20));
+    configuration.wires_from = 1;
+    let sent = messages(corpus::table(120, 1, 2, 1), &configuration);
+    assert_eq!((sent.len(), sent[0].len()), (20, 1), "from a device's memory");
+}
+
+#[test]
+fn many_boxes_are_brought_in_one_copy() {
+    let copies = |boxes: usize| {
+        let configuration = Configuration::new(2, 1);
+        let nodes =
+            InstructionTrace::of_program(&corpus::table(boxes * 6, 1, 2, 1), &configuration);
+        let instructions = nodes.unwrap().remove(0).instructions;
+        let boxes = instructions.into_iter().filter_map(|instruction| match instruction.kind {
+            InstructionKind::Copy { region, source, target, .. }
+                if source.memory != MemoryId::USER && source.memory != target.memory =>
+            {
+                Some(region.boxes().len())
+            }
+            _ => None,
+        });
+        boxes.collect::<Vec<_>>()
+    };
+    // First to the host what leaves, and from there what has arrived.
+    assert_eq!(copies(17)[..2], [17, 17]);
+    assert_eq!(copies(16)[..32], [1; 32]);
 }
 
 #[test]

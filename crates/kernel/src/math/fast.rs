@@ -1,18 +1,19 @@
 //! What fast kernels call on devices: the hardware's approximations, and as few instructions around them
 //! as make them right for all arguments. Exists in fast code alone; the bounds stand in [`math`](super).
 //!
-//! Of `f64` the hardware approximates inverse square roots, and nothing else that is worth the steps
-//! from its 20 bits to 53.
+//! Of `f64` the hardware approximates inverses and inverse square roots, and nothing else that is worth the steps
+//! from its 20 bits to 53; [`double`](super::double) has functions of fused products and sums.
 #![allow(unsafe_code)]
 
 use core::arch::asm;
 
 use crate::machine::approximate::{
     cosine, hyperbolic_tangent, inverse, inverse_root, logarithm, power_of_two,
-    power_of_two_flushed, sine,
+    power_of_two_flushed, saturated, sine,
 };
 
-pub(super) use libm::{cos, erf, erfc, exp, exp2, log, log2, log10, pow, sin, tan, tanh};
+pub(super) use super::double::{cos, erf, exp, sin, tanh};
+pub(super) use libm::{erfc, exp2, log, log2, log10, pow, tan};
 
 #[inline(always)]
 fn fma(x: f32, factor: f32, term: f32) -> f32 {
@@ -57,20 +58,22 @@ pub(super) fn rsqrt(x: f64) -> f64 {
 }
 
 /// A power of two, of a multiple of 1 near `x / ln 2`, times one of what is left. The multiple is found by adding
-/// a number so large that only integers have a place behind it, and limited to what a
+/// a number so large that only integers have a place behind it, and limited, as a part of what a
 /// float can have as exponent; what is left may then be large, and the product 0, infinite or subnormal.
 #[inline(always)]
 pub(super) fn expf(x: f32) -> f32 {
-    /// 1.5 · 2²³: behind it come 23 bits for a signed integer.
-    const SHIFTER: f32 = 12_582_912.0;
+    /// 1.5 · 2²³, behind which come 23 bits for a signed integer, and the bias of exponents.
+    const SHIFTER: f32 = 12_582_912.0 + 127.0;
+    /// Multiples are from -126 to 126.
+    const MULTIPLES: f32 = 252.0;
     const LOG2_E_LOW: f32 = 1.925_963e-8;
     let log2_e = core::f32::consts::LOG2_E;
-    let shifted = (fma(x, log2_e, SHIFTER)).clamp(SHIFTER - 126.0, SHIFTER + 127.0);
+    let part = saturated(x, log2_e / MULTIPLES, 0.5);
+    let shifted = fma(part, MULTIPLES, SHIFTER - 0.5 * MULTIPLES);
     let multiple = shifted - SHIFTER;
     let rest = fma(x, LOG2_E_LOW, fma(x, log2_e, -multiple));
-    // The integer's lowest bits, where an exponent is, with its bias.
-    let scale = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
-    power_of_two_flushed(rest) * scale
+    // The lowest bits, where an exponent is.
+    power_of_two_flushed(rest) * f32::from_bits(shifted.to_bits() << 23)
 }
 
 #[inline(always)]

@@ -48,6 +48,7 @@ pub(crate) fn check_executor(seed: u64) -> Outcome {
     match seed {
         0 => check_wake_ups()
             .and_then(|()| check_wires())
+            .and_then(|()| check_scatter())
             .and_then(|()| check_roll())
             .and_then(|()| check_conformance()),
         _ => Ok(()),
@@ -247,6 +248,42 @@ fn check_wires() -> Outcome {
         }
     }
     Err("a wire brings nothing".into())
+}
+
+/// Boxes that have arrived in a row are all in a device's memory when that is told, once.
+fn check_scatter() -> Outcome {
+    const BOXES: usize = 5;
+    let size = WindowSize { windows: 1, slots: 1, slot_bytes: 1 << 16, least: 1 };
+    let ends = local_cluster((0..2).map(|_| Arc::new(|| {}) as Waker).collect(), &pool()?);
+    let ends = ends.into_iter().map(|end| Box::new(end) as Box<dyn Communicator>).collect();
+    let mut ends = wire(ends, &FakeHost::new(size), 1);
+    let (mut row, mut target) = ([1_u8; BOXES], [0_u8; 2 * BOXES]);
+    let memory = ElementArray {
+        base: BasePtr::of_mut_slice(&mut target),
+        extent: Box3::from_range([2 * BOXES]),
+    };
+    let (from, message) = (NodeId::from_index(0), MessageId::from_index(7));
+    let at = MemoryId::of_device(DeviceId::from_index(0));
+    let part = |(nth, byte): (usize, &mut u8)| {
+        let elements = Box3::from_offset_range([2 * nth], [1]);
+        let base = BasePtr::of_mut_slice(std::slice::from_mut(byte));
+        let payload = WirePayload { message, at, memory, elements, elem_size: 1 };
+        (ElementArray { base, extent: elements }, payload)
+    };
+    let parts: Vec<_> = row.iter_mut().enumerate().map(part).collect();
+    // SAFETY: row and target outlive the end, and the latter is looked at when all has been received.
+    unsafe { ends[1].scatter(from, &parts) };
+    let mut told = 0;
+    for _ in 0..10_000 {
+        match ends[1].poll() {
+            Some(CommEvent::Received { .. }) if target.iter().step_by(2).all(|byte| *byte == 1) => {
+                told += 1;
+            }
+            Some(CommEvent::Received { .. }) => return Err("some boxes are not there".into()),
+            _ => {}
+        }
+    }
+    if told == 1 { Ok(()) } else { Err(format!("boxes are told of {told} times")) }
 }
 
 /// Nodes that come to different collectives of devices are told, and do not wait for each other.
