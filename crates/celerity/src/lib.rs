@@ -136,7 +136,7 @@ pub use host::HostOutcome;
 pub use log::LogLevel;
 pub use look_behind::LookBehind;
 pub use mapper::{
-    All, Around, ChunkMapper, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, MapChunk,
+    All, BoxAround, ChunkMapper, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, MapChunk,
     MapRegion, MapperFor, Neighborhood, OneToOne, PerDimension, Periodic, RegionMapper, Side,
     Slice, all, blocks, disjoint_mapper, disjoint_mapper_of, even_split, fixed, mapper, mapper_of,
     neighborhood, neighborhood_along_axes, one_to_one, per_dimension, region_mapper,

@@ -20,7 +20,7 @@ pub use per_dimension::{
     PerDimension, Side, blocks, even_split, per_dimension, select, transposed,
 };
 pub use periodic::Periodic;
-pub use regions::{Around, Gapped, RegionMapper, region_mapper};
+pub use regions::{BoxAround, Gapped, RegionMapper, region_mapper};
 pub use typed::{MapChunk, MapRegion, mapper_of, region_mapper_of, verify_mapper};
 
 /// The range mapper that [`one_to_one`] makes: an item touches the element of its own index.
@@ -422,7 +422,7 @@ mod sealed {
     impl<const D: usize> Sealed for Periodic<D> {}
     impl<const D: usize> Sealed for PerDimension<D> {}
     impl<const D: usize> Sealed for Gapped<D> {}
-    impl<M: Sealed> Sealed for Around<M> {}
+    impl<M: Sealed> Sealed for BoxAround<M> {}
     impl<const K: usize, const D: usize> Sealed for RegionMapper<K, D> {}
     impl<const K: usize, const D: usize> Sealed for CustomMapper<K, D> {}
     impl<const K: usize, const D: usize> Sealed for DisjointMapper<K, D> {}

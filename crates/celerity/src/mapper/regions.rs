@@ -21,7 +21,7 @@ pub struct Gapped<const D: usize>(pub(super) PerDimension<D>);
 
 /// The range mapper that [`RegionMapper::around`] and [`Gapped::around`] make: several boxes, as one view of what is around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Around<M>(M);
+pub struct BoxAround<M>(M);
 
 /// A range mapper of your own whose image of a chunk is several boxes, for reads: as
 /// [`mapper`](super::mapper()), but `map` returns any number of parts, in any order, which may
@@ -157,8 +157,8 @@ impl<const K: usize, const D: usize> RegionMapper<K, D> {
     /// ```
     #[must_use]
     #[allow(unsafe_code)]
-    pub unsafe fn around(self) -> Around<Self> {
-        Around(self)
+    pub unsafe fn around(self) -> BoxAround<Self> {
+        BoxAround(self)
     }
 }
 
@@ -169,12 +169,12 @@ impl<const D: usize> Gapped<D> {
     /// As there.
     #[must_use]
     #[allow(unsafe_code)]
-    pub unsafe fn around(self) -> Around<Self> {
-        Around(self)
+    pub unsafe fn around(self) -> BoxAround<Self> {
+        BoxAround(self)
     }
 }
 
-impl<M: MapperFor<K, D>, const K: usize, const D: usize> MapperFor<K, D> for Around<M> {
+impl<M: MapperFor<K, D>, const K: usize, const D: usize> MapperFor<K, D> for BoxAround<M> {
     fn lower(&self) -> Result<Mapper, Unfit> {
         self.0.lower()
     }

@@ -14,7 +14,7 @@ use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{
-    All, Around, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, PerDimension,
+    All, BoxAround, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, PerDimension,
     RegionMapper, Slice,
 };
 
@@ -86,8 +86,8 @@ read_part!([const K: usize, const D: usize] PerDimension<D>, K, D);
 read_part!([const K: usize, const D: usize] CustomMapper<K, D>, K, D);
 read_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
 // That nothing but what was declared is read is the promise of who makes one.
-read_part!([const K: usize, const D: usize] Around<RegionMapper<K, D>>, K, D, around);
-read_part!([const K: usize, const D: usize] Around<Gapped<D>>, K, D, around);
+read_part!([const K: usize, const D: usize] BoxAround<RegionMapper<K, D>>, K, D, around);
+read_part!([const K: usize, const D: usize] BoxAround<Gapped<D>>, K, D, around);
 
 /// A write through a mapper that gives each item a part of its own.
 #[doc(hidden)]
