@@ -29,8 +29,8 @@ fn sum<T: Float, const FUNCTION: u32>(item: usize, values: u32) -> T {
     // In fours, as nvcc writes out such a loop by itself.
     for _ in 0..values / 4 {
         for _ in 0..4 {
-            sum = sum + value::<T, FUNCTION>(x);
-            x = x + T::from(0.015625);
+            sum += value::<T, FUNCTION>(x);
+            x += T::from(0.015625);
         }
     }
     sum

@@ -100,8 +100,9 @@ fn boxes_of_a_region_are_copied_and_nothing_between_them() {
     let (rows, columns) = (400_usize, 3000_usize);
     let extent = Box3::from_range([rows, columns]);
     // Every other row but for its ends, and short ones with long ones: a part is more than one thread copies.
-    let row =
-        |y: usize| Box3::from_offset_range([y, 1], [1, if y % 8 == 0 { 3 } else { columns - 2 }]);
+    let row = |y: usize| {
+        Box3::from_offset_range([y, 1], [1, if y.is_multiple_of(8) { 3 } else { columns - 2 }])
+    };
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
     for count in [0, 1, 2, rows / 2] {
         let region = Region::from_boxes((0..count).map(|nth| row(2 * nth)));

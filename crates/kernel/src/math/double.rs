@@ -2,9 +2,11 @@
 //! compute them in tests alone.
 //!
 //! The polynomials are the best of their degrees, by Remez' exchange of 200 bits, rounded. What is said of errors is that of the
-//! polynomial, before its own arithmetic; of functions, [`math`](super).
+//! polynomial, before its own arithmetic; of functions, [`math`](super). Constants cost as much as operations: a GPU brings each in
+//! two instructions, but none of which the lower half is 0. So there are as many of these as the errors allow, and the others are
+//! the best beside them.
 
-use core::f64::consts::{FRAC_2_PI, LOG2_E};
+use core::f64::consts::FRAC_2_PI;
 
 /// 1.5 · 2⁵²: behind it come 51 bits for a signed integer.
 const SHIFTER: f64 = 6_755_399_441_055_744.0;
@@ -55,21 +57,23 @@ fn size(x: f64) -> u32 {
 /// `x` as a multiple of ln 2 and a rest: e to the power of the rest, and a number whose lowest bits are the multiple.
 #[inline(always)]
 fn parts_of_power(x: f64) -> (f64, f64) {
-    const LN_2: [f64; 2] = [core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
-    // Off by 3.7e-18.
+    /// The inverse of ln 2, as far as the nearest multiple needs it.
+    const LOG2_E: f64 = 1.442_694_664_001_464_8;
+    const LN_2: [f64; 2] = [0.693_147_182_464_599_6, -1.904_654_299_957_768e-9];
+    // Off by 1.8e-17.
     const POWER: [f64; 12] = [
         1.0,
         1.0,
-        0.500_000_000_000_001_1,
-        0.166_666_666_666_664_13,
-        0.041_666_666_666_530_155,
-        0.008_333_333_333_494_399,
-        0.001_388_888_894_363_108_5,
-        0.000_198_412_695_066_888_46,
-        2.480_149_309_782_853_8e-5,
-        2.755_758_629_088_442e-6,
-        2.763_024_879_588_082e-7,
-        2.500_008_442_577_437e-8,
+        0.5,
+        0.166_666_666_666_664_33,
+        0.041_666_666_666_602_32,
+        0.008_333_333_333_497_566,
+        0.001_388_888_892_746_631_2,
+        0.000_198_412_694_742_602_15,
+        2.480_150_789_618_098_6e-5,
+        2.755_763_489_403_762e-6,
+        2.762_544_681_900_181e-7,
+        2.497_814_932_667_097_3e-8,
     ];
     let shifted = fma(x, LOG2_E, SHIFTER);
     let multiple = shifted - SHIFTER;
@@ -117,52 +121,47 @@ const MANY_TURNS: u32 = 0x40f8_6a00; // 100,000
 fn within_quarter(x: f64) -> (f64, u64) {
     // The first product is exact, as is what it leaves.
     const QUARTER: [f64; 3] =
-        [core::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+        [1.570_796_012_878_418, 3.139_164_786_504_813e-7, 1.056_299_906_698_742_8e-23];
     let shifted = fma(x, FRAC_2_PI, SHIFTER);
     let quarters = shifted - SHIFTER;
     let rest = fma(-quarters, QUARTER[1], fma(-quarters, QUARTER[0], x));
     (fma(-quarters, QUARTER[2], rest), shifted.to_bits())
 }
 
-/// The sine of an angle of less than an eighth of a turn and so many quarters: by one polynomial, whose coefficients are those of
-/// sine or cosine, so that the threads of a warp stay together.
+/// The sine of an angle of less than an eighth of a turn and so many quarters: both polynomials, of sine and cosine, so that the
+/// threads of a warp stay together. To choose coefficients for one of both takes as long.
 #[inline(always)]
 fn sine_of(rest: f64, quarters: u64) -> f64 {
-    // Off by 3.5e-18, and by 4.7e-20.
-    const SINE: [f64; 7] = [
+    // Off by 3.5e-18, and by 8.4e-20.
+    const SINE: [f64; 6] = [
         -0.166_666_666_666_666_32,
         0.008_333_333_333_322_413,
-        -0.000_198_412_698_298_078_02,
-        2.755_731_369_189_129_2e-6,
-        -2.505_075_810_880_838e-8,
-        1.589_679_519_053_707_5e-10,
-        0.0,
+        -0.000_198_412_698_298_078_16,
+        2.755_731_369_187_761_3e-6,
+        -2.505_075_810_558_988_6e-8,
+        1.589_679_499_147_678_1e-10,
     ];
-    const COSINE: [f64; 7] = [
+    const COSINE: [f64; 8] = [
+        1.0,
         -0.5,
-        0.041_666_666_666_666_6,
-        -0.001_388_888_888_887_412_5,
-        2.480_158_728_948_227_2e-5,
-        -2.755_731_435_235_087e-7,
-        2.087_572_327_465_453_6e-9,
-        -1.135_964_782_774_504_4e-11,
+        0.041_666_666_666_666_574,
+        -0.001_388_888_888_887_097_2,
+        2.480_158_728_800_598_2e-5,
+        -2.755_731_403_797_790_6e-7,
+        2.087_569_228_592_656e-9,
+        -1.135_851_135_369_847_5e-11,
     ];
     let square = rest * rest;
-    let is_cosine = quarters & 1 == 1;
-    let chosen = |at: usize| if is_cosine { COSINE[at] } else { SINE[at] };
-    let mut sum = chosen(6);
-    for at in (0..6).rev() {
-        sum = fma(square, sum, chosen(at));
-    }
-    let first = if is_cosine { 1.0 } else { rest };
-    let result = fma(sum, square * first, first);
+    let sine = fma(rest * square, polynomial(square, SINE), rest);
+    let cosine = polynomial(square, COSINE);
+    let result = if quarters & 1 == 1 { cosine } else { sine };
     f64::from_bits(result.to_bits() ^ (quarters & 2) << 62)
 }
 
 #[inline(always)]
 pub(super) fn sin(x: f64) -> f64 {
     if size(x) >= MANY_TURNS {
-        return libm::sin(x);
+        return far_sine(x);
     }
     let (rest, quarters) = within_quarter(x);
     sine_of(rest, quarters)
@@ -171,10 +170,24 @@ pub(super) fn sin(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn cos(x: f64) -> f64 {
     if size(x) >= MANY_TURNS {
-        return libm::cos(x);
+        return far_cosine(x);
     }
     let (rest, quarters) = within_quarter(x);
     sine_of(rest, quarters.wrapping_add(1))
+}
+
+// By themselves: they are long, and have arrays in memory of a thread.
+
+#[cold]
+#[inline(never)]
+fn far_sine(x: f64) -> f64 {
+    libm::sin(x)
+}
+
+#[cold]
+#[inline(never)]
+fn far_cosine(x: f64) -> f64 {
+    libm::cos(x)
 }
 
 /// An odd polynomial below 0.55, and beyond 1 less a quotient with a power of e; from 20 on, 1.
