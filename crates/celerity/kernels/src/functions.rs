@@ -1,4 +1,4 @@
-//! How many values of a function of [`math`](celerity_kernel::math) a device finds in a second: sums of many values for each
+//! How many values of a function of [`math`] a device finds in a second: sums of many values for each
 //! item, of which none depends on another. The same as the baseline `functions` by hand.
 
 use celerity_kernel::math::{self, Float};
