@@ -91,9 +91,10 @@ fn another_version_names_both() {
 
 #[test]
 fn a_newer_format_may_change_everything_after_its_version() {
-    let mut bytes = with_header(8, &9u32.to_le_bytes());
+    const NEXT: u32 = FORMAT_VERSION + 1;
+    let mut bytes = with_header(8, &NEXT.to_le_bytes());
     bytes.truncate(12);
-    assert!(matches!(decoded(&bytes), Err(DecodeError::NewerFormat { found: 9, .. })));
+    assert!(matches!(decoded(&bytes), Err(DecodeError::NewerFormat { found: NEXT, .. })));
 }
 
 #[test]

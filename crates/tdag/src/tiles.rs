@@ -279,11 +279,11 @@ impl Tiling {
 /// use celerity_regions::Box3;
 /// use celerity_tdag::{IndexSpace, Tiling};
 ///
-/// let tiling = Tiling::of(&IndexSpace::new(1, Box3::from_range([100])), 8);
+/// let tiling = Tiling::of(&IndexSpace::new(1, Box3::from_range([2100])), 8);
 /// let mut walk = tiling.walk();
 /// assert_eq!(walk.items(0), Box3::from_range([32]));
 /// assert_eq!(walk.items(1), Box3::from_offset_range([32], [32]));
-/// assert_eq!(walk.items(3), Box3::from_offset_range([96], [4]));
+/// assert_eq!(walk.items(65), Box3::from_offset_range([2080], [20]));
 /// ```
 #[derive(Clone, Debug)]
 pub struct TileWalk {

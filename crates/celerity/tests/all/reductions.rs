@@ -512,11 +512,11 @@ impl Operator<u32> for Moody {
 #[test]
 fn a_panic_in_an_operator_ends_the_run_wherever_it_is() {
     // In the kernel, on nodes that fold, and where all is combined.
-    for (items, expected) in [(32, "\"add\" at"), (700, "\"sum of add\" at")] {
+    for (items, expected) in [(128, "\"add\" at"), (700, "\"sum of add\" at")] {
         let error = error_of(|queue| {
             let sum = queue.buffer::<u32, 0>([]).named("sum");
             queue.task("add").parallel_for(items, sum.reduce(Moody), move |_, sum| {
-                sum.combine(if items == 32 { 5 } else { 1 });
+                sum.combine(if items == 128 { 40 } else { 1 });
             })?;
             let _ = queue.fence(&sum)?.wait()?;
             Ok(())
