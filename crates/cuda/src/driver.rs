@@ -122,6 +122,13 @@ pub struct TransferEnd {
     pub rows_per_plane: u64,
 }
 
+impl TransferEnd {
+    /// The address of a row's first byte.
+    pub(crate) fn row(&self, plane: u64, row: u64) -> u64 {
+        self.address + (plane * self.rows_per_plane + row) * self.pitch
+    }
+}
+
 /// Planes of rows of bytes, to be copied from one array to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {

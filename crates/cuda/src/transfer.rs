@@ -80,10 +80,7 @@ fn side(array: &Array, elements: &Box3, row_dim: usize, elem_size: u64) -> Trans
 }
 
 fn single_row(whole: &Transfer, plane: u64, row: u64) -> Transfer {
-    let at = |side: &TransferEnd| {
-        let address = side.address + (plane * side.rows_per_plane + row) * side.pitch;
-        TransferEnd { address, ..*side }
-    };
+    let at = |side: &TransferEnd| TransferEnd { address: side.row(plane, row), ..*side };
     Transfer { source: at(&whole.source), target: at(&whole.target), rows: 1, planes: 1, ..*whole }
 }
 

@@ -69,8 +69,10 @@ fn for_each_piece(region: &Region, mut visit: impl FnMut(&Region)) {
 }
 
 /// A box of this many times the elements that are needed of it is worth having, if they are many pieces: one allocation for all, as
-/// kernels that read them have, costs less than one for each. Or of any number, if it has no more than so many bytes:
+/// kernels that read them have, costs less than one for each.
 const SPREAD: u64 = 256;
+
+/// So is one of any number of times the elements, if it has no more bytes than this.
 const MOST_SPREAD: u64 = if cfg!(feature = "mutants") { 1 << 10 } else { 256 << 20 };
 
 /// Visits boxes that regions need in one piece each, if messages leave from them or arrive in them, and how many elements of each are needed: the

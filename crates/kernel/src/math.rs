@@ -128,6 +128,17 @@ mod chosen {
 #[cfg(all(target_arch = "nvptx64", celerity_fast))]
 use fast as chosen;
 
+/// `c[0] + x (c[1] + x (c[2] + ...))`, each product and sum fused.
+#[cfg(any(all(target_arch = "nvptx64", celerity_fast), all(test, not(target_arch = "nvptx64"))))]
+#[inline(always)]
+fn polynomial<F: Float, const N: usize>(x: F, coefficients: [F; N]) -> F {
+    let mut sum = coefficients[N - 1];
+    for at in (0..N - 1).rev() {
+        sum = mul_add(x, sum, coefficients[at]);
+    }
+    sum
+}
+
 macro_rules! functions {
     ($(
         $(#[$docs:meta])*

@@ -17,6 +17,7 @@ use celerity_example_kernels::accuracy::{
     FUNCTIONS, NORMAL, OF_DOUBLE, apart_from_strict, approximate, approximate_inverse_root,
     approximate_of_double, differences, errors, errors_of_inverse_roots,
 };
+use celerity_kernel::{ItemKernel, Reducer};
 use clap::Parser;
 
 /// Arguments that are looked at together.
@@ -91,7 +92,8 @@ fn measure(queue: &Queue, options: &Options) -> celerity::Result<Option<Failure>
         }
     }
     if is_wanted(options, "rsqrt") {
-        let units = inverse_roots(queue, options)?;
+        let approximate = |first| approximate_inverse_root { first };
+        let units = largest_of_double(queue, options, approximate, errors_of_inverse_roots)?;
         if queue.is_root() {
             println!("| rsqrt, `f64` | normal | {units:.2} | | |");
         }
@@ -99,7 +101,9 @@ fn measure(queue: &Queue, options: &Options) -> celerity::Result<Option<Failure>
     for which in OF_DOUBLE {
         let name = FUNCTIONS[which as usize];
         if is_wanted(options, name) {
-            let units = from_strict(queue, options, which)?;
+            let approximate = |first| approximate_of_double { which, first };
+            let units =
+                largest_of_double(queue, options, approximate, apart_from_strict { which })?;
             if queue.is_root() {
                 println!("| {name}, `f64` | 2⁻²⁴ to 2¹⁰ | {units:.2} from the strict one | | |");
             }
@@ -179,37 +183,29 @@ fn look_at(queue: &Queue, options: &Options, range: &Range) -> celerity::Result<
     Ok(most)
 }
 
-/// The largest error of `rsqrt` of `f64`, in units in the last place.
-fn inverse_roots(queue: &Queue, options: &Options) -> celerity::Result<f64> {
-    let batch = (BATCH / options.every as usize).max(1);
-    let numbers = queue.buffer::<f64, 1>([batch]).named("numbers");
-    let roots = queue.buffer::<f64, 1>([batch]).named("roots");
-    let mut most: f64 = 0.0;
-    for number in 0..16 {
-        let accesses = (numbers.write(one_to_one()), roots.write(one_to_one()));
-        let kernel = approximate_inverse_root { first: number * BATCH as u64 };
-        queue.task("approximate").launch([batch], accesses, kernel)?;
-        let units = queue.buffer::<f64, 0>([]);
-        let accesses = (numbers.read(one_to_one()), roots.read(one_to_one()), units.reduce(Max));
-        queue.task("errors").launch([batch], accesses, errors_of_inverse_roots)?;
-        most = most.max(scalar(queue, &units)?);
-    }
-    Ok(most)
-}
-
-/// How far a function of `f64` is from the strict one at most, in units in the last place.
-fn from_strict(queue: &Queue, options: &Options, which: u32) -> celerity::Result<f64> {
+/// The largest error of a function of `f64`, in units in the last place: what `approximate` finds for numbers from so many on, `judge`
+/// says how far it is off.
+fn largest_of_double<A, J>(
+    queue: &Queue,
+    options: &Options,
+    approximate: impl Fn(u64) -> A,
+    judge: J,
+) -> celerity::Result<f64>
+where
+    A: for<'a> ItemKernel<1, (&'a mut f64, &'a mut f64)>,
+    J: for<'a> ItemKernel<1, (&'a f64, &'a f64, Reducer<'a, f64, Max>)> + Copy,
+{
     let batch = (BATCH / options.every as usize).max(1);
     let numbers = queue.buffer::<f64, 1>([batch]).named("numbers");
     let found = queue.buffer::<f64, 1>([batch]).named("found");
     let mut most: f64 = 0.0;
     for number in 0..16 {
         let accesses = (numbers.write(one_to_one()), found.write(one_to_one()));
-        let kernel = approximate_of_double { which, first: number * BATCH as u64 };
+        let kernel = approximate(number * BATCH as u64);
         queue.task("approximate").launch([batch], accesses, kernel)?;
         let units = queue.buffer::<f64, 0>([]);
         let accesses = (numbers.read(one_to_one()), found.read(one_to_one()), units.reduce(Max));
-        queue.task("apart").launch([batch], accesses, apart_from_strict { which })?;
+        queue.task("errors").launch([batch], accesses, judge)?;
         most = most.max(scalar(queue, &units)?);
     }
     Ok(most)

@@ -49,6 +49,18 @@ pub fn approximate(item: Item<1>, value_of_f32: &mut f32, which: u32, first: u32
 /// The functions of `f64` that have an implementation of their own in fast kernels, by number.
 pub const OF_DOUBLE: [u32; 5] = [3, 9, 10, 12, 13];
 
+/// One of [`OF_DOUBLE`]: of the others, some keep tables in memory of a thread.
+#[inline]
+fn value_of_double(which: u32, x: f64) -> f64 {
+    match which {
+        3 => math::exp(x),
+        9 => math::sin(x),
+        10 => math::cos(x),
+        12 => math::tanh(x),
+        _ => math::erf(x),
+    }
+}
+
 /// A number of a size between 2⁻²⁴ and 2¹⁰, with either sign.
 #[inline]
 fn any_double(at: u64) -> f64 {
@@ -65,13 +77,7 @@ pub fn approximate_of_double(
     first: u64,
 ) {
     *x = any_double(first + item[0] as u64);
-    *found = match which {
-        3 => math::exp(*x),
-        9 => math::sin(*x),
-        10 => math::cos(*x),
-        12 => math::tanh(*x),
-        _ => math::erf(*x),
-    };
+    *found = value_of_double(which, *x);
 }
 
 /// How far that is from what strict kernels get, in units in the last place.
@@ -81,13 +87,7 @@ pub fn apart_from_strict(
     (x, found, units): (&f64, &f64, Reducer<'_, f64, Max>),
     which: u32,
 ) {
-    let strict = match which {
-        3 => math::exp(*x),
-        9 => math::sin(*x),
-        10 => math::cos(*x),
-        12 => math::tanh(*x),
-        _ => math::erf(*x),
-    };
+    let strict = value_of_double(which, *x);
     if found.to_bits() == strict.to_bits() {
         return;
     }

@@ -8,16 +8,11 @@
 
 use core::f64::consts::FRAC_2_PI;
 
+use super::exact::fma;
+use super::polynomial;
+
 /// 1.5 · 2⁵²: behind it come 51 bits for a signed integer.
 const SHIFTER: f64 = 6_755_399_441_055_744.0;
-
-#[inline(always)]
-fn fma(x: f64, factor: f64, term: f64) -> f64 {
-    #[cfg(target_arch = "nvptx64")]
-    return core::f64::math::mul_add(x, factor, term);
-    #[cfg(not(target_arch = "nvptx64"))]
-    return f64::mul_add(x, factor, term);
-}
 
 /// 1 divided by a number that is neither tiny nor huge.
 #[inline(always)]
@@ -29,16 +24,6 @@ fn inverse(x: f64) -> f64 {
     let first = f64::from_bits((1.0 / x).to_bits() & !0 << 32);
     let error = fma(-x, first, 1.0);
     fma(fma(error, error, error), first, first)
-}
-
-/// `c[0] + x (c[1] + x (c[2] + ...))`.
-#[inline(always)]
-fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
-    let mut sum = coefficients[N - 1];
-    for at in (0..N - 1).rev() {
-        sum = fma(x, sum, coefficients[at]);
-    }
-    sum
 }
 
 /// The number without its sign, and its sign.

@@ -3,32 +3,16 @@
 //!
 //! Of `f64` the hardware approximates inverses and inverse square roots, and nothing else that is worth the steps
 //! from its 20 bits to 53; [`double`](super::double) has functions of fused products and sums.
-#![allow(unsafe_code)]
-
-use core::arch::asm;
 
 use crate::machine::approximate::{
-    cosine, hyperbolic_tangent, inverse, inverse_root, logarithm, power_of_two,
-    power_of_two_flushed, saturated, sine,
+    cosine, hyperbolic_tangent, inverse, inverse_root, inverse_root_of_double, logarithm,
+    power_of_two, power_of_two_flushed, saturated, sine, whole,
 };
 
 pub(super) use super::double::{cos, erf, exp, sin, tanh};
+use super::exact::{fma as fma_of_double, fmaf as fma};
+use super::polynomial;
 pub(super) use libm::{erfc, exp2, log, log2, log10, pow, tan};
-
-#[inline(always)]
-fn fma(x: f32, factor: f32, term: f32) -> f32 {
-    core::f32::math::mul_add(x, factor, term)
-}
-
-/// `c[0] + x (c[1] + x (c[2] + ...))`.
-#[inline(always)]
-fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
-    let mut sum = coefficients[N - 1];
-    for at in (0..N - 1).rev() {
-        sum = fma(x, sum, coefficients[at]);
-    }
-    sum
-}
 
 #[inline(always)]
 pub(super) fn rsqrtf(x: f32) -> f32 {
@@ -39,17 +23,8 @@ pub(super) fn rsqrtf(x: f32) -> f32 {
 /// infinity and what is not a number or below 0, the approximation is the result.
 #[inline(always)]
 pub(super) fn rsqrt(x: f64) -> f64 {
-    let fma = core::f64::math::mul_add;
-    let first: f64;
-    // SAFETY: only computes.
-    unsafe {
-        asm!(
-            "rsqrt.approx.ftz.f64 {first}, {x};",
-            first = out(reg64) first,
-            x = in(reg64) x,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
+    let fma = fma_of_double;
+    let first = inverse_root_of_double(x);
     let error = fma(-(x * first), first, 1.0);
     let result = fma(fma(error, 0.375, 0.5), error * first, first);
     // In integers, which other units of the device compute with: normal and above 0.
@@ -117,22 +92,6 @@ pub(super) fn powf(x: f32, exponent: f32) -> f32 {
         () if size == 0.0 || size.is_infinite() => power,
         () => f32::NAN,
     }
-}
-
-/// The nearest integer, or the number itself where floats are integers.
-#[inline(always)]
-fn whole(x: f32) -> f32 {
-    let result: f32;
-    // SAFETY: only computes.
-    unsafe {
-        asm!(
-            "cvt.rni.f32.f32 {result}, {x};",
-            result = out(reg32) result,
-            x = in(reg32) x,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    result
 }
 
 /// Angles from here on are `libm`'s: what is left of them behind so many turns takes more bits of π.

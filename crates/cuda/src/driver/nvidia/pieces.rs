@@ -112,12 +112,7 @@ fn relative((from, to, bytes): (u64, u64, u64), first: u64, second: u64) -> Opti
 fn rows_of(transfer: &Transfer) -> impl Iterator<Item = (u64, u64, u64)> {
     let Transfer { source, target, row: bytes, rows, planes } = *transfer;
     let positions = (0..planes).flat_map(move |plane| (0..rows).map(move |row| (plane, row)));
-    positions.map(move |(plane, row)| {
-        let at = |side: &crate::driver::TransferEnd| {
-            side.address + (plane * side.rows_per_plane + row) * side.pitch
-        };
-        (at(&source), at(&target), bytes)
-    })
+    positions.map(move |(plane, row)| (source.row(plane, row), target.row(plane, row), bytes))
 }
 
 #[cfg(test)]

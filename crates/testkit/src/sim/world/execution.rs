@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use celerity_executor::{
-    Arguments, BasePtr, BoundMemory, ElementArray, Job, JobFailure, TaskError, copy_elements,
+    Arguments, BasePtr, BoundMemory, ElementArray, Job, JobFailure, TaskError, copy_region,
 };
 use celerity_regions::Box3;
 
@@ -145,10 +145,8 @@ fn run(job: Job) -> Outcome {
                 return unsafe { function.call(&arguments.bind()) };
             }
             Job::Copy { source, target, region, elem_size } => {
-                for part in region.boxes() {
-                    // SAFETY: as for the write in `end`.
-                    unsafe { copy_elements(source, target, part, elem_size) }
-                }
+                // SAFETY: as for the write in `end`.
+                unsafe { copy_region(source, target, &region, elem_size) }
             }
         }
         Ok(())
