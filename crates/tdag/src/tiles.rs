@@ -94,7 +94,8 @@ impl Tiling {
     }
 
     /// The same in `most` tiles at most, but for what granules and the space's shape ask for, and in
-    /// tiles of 32 items at least, if there are enough: for partial results that need not be the same on any cluster.
+    /// tiles of 32 items or of a 64th of all, whichever is less: for partial results that need not be the same on
+    /// any cluster.
     ///
     /// ```
     /// use celerity_regions::Box3;
@@ -498,6 +499,7 @@ mod tests {
             space([1], Split::OneDimensional),
             space([5000], Split::OneDimensional),
             space([300, 7], Split::OneDimensional),
+            space([7, 60], Split::Along(1)),
             space([7, 3000], Split::Along(1)),
             space([90, 110], Split::Tiled),
             space([20, 30, 40], Split::Tiled),
@@ -646,9 +648,10 @@ mod tests {
                 let tiling = Tiling::coarse(&space, most);
                 let items: u64 = (0..tiling.tiles()).map(|tile| tiling.items(tile).volume()).sum();
                 assert_eq!(items, space.extent.volume(), "{space:?} in {most}");
-                let least = FEWEST_ITEMS.max(space.extent.volume() / most.max(1));
+                let all = space.extent.volume();
+                let least = FEWEST_ITEMS.min(all / ENOUGH_TILES).max(all / most.max(1));
                 let tile: u64 = tiling.tile().iter().product();
-                assert!(tile >= least.min(space.extent.volume()), "{space:?} in {most}: {tile}");
+                assert!(tile >= least, "{space:?} in {most}: {tile}");
                 assert!(tiling.fits(&tiling.of_whole_tiles(space)));
             }
         }
