@@ -12,7 +12,7 @@ use crate::instances::{Instance, KernelOptions, instances};
 use crate::parts::{arguments, local_parameters, names_and_types, slice_bytes, view_traits};
 use crate::signature::{ParsedKernel, ParsedParameter};
 use crate::views::Kind;
-use crate::{forbid, ranges};
+use crate::{forbid, ranges, told};
 
 /// Expands `#[kernel(attribute)] function`.
 ///
@@ -24,7 +24,8 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     let body = function.block.to_token_stream();
     forbid::check(&function.sig.ident, body.clone())?;
     function.block = parse2(ranges::half_open(body))?;
-    let kernel = ParsedKernel::parse(function)?;
+    let mut kernel = ParsedKernel::parse(function)?;
+    *kernel.function.block = told::take(&kernel.function.block)?;
     if kernel.scalars().next().is_none() && marker(&kernel).is_none() {
         forbid::check_patterns(&kernel.function)?;
     }

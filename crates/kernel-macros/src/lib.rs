@@ -10,6 +10,7 @@ mod plain;
 mod ranges;
 mod refused;
 mod signature;
+mod told;
 mod unroll;
 mod views;
 mod waits;
@@ -26,6 +27,30 @@ pub fn kernel(attribute: TokenStream, function: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), function.clone())
         .unwrap_or_else(|error| refused::refused(&error, function))
         .into()
+}
+
+/// Macros that end a thread, for `celerity_kernel::told`.
+macro_rules! told {
+    ($($here:ident: $name:literal;)*) => {$(
+        #[doc = concat!("`", $name, "!` of `core`, whose numbers devices tell, too.")]
+        #[proc_macro]
+        pub fn $here(arguments: TokenStream) -> TokenStream {
+            told::expand($name, arguments.into()).into()
+        }
+    )*};
+}
+
+told! {
+    told_assert: "assert";
+    told_assert_eq: "assert_eq";
+    told_assert_ne: "assert_ne";
+    told_debug_assert: "debug_assert";
+    told_debug_assert_eq: "debug_assert_eq";
+    told_debug_assert_ne: "debug_assert_ne";
+    told_panic: "panic";
+    told_todo: "todo";
+    told_unimplemented: "unimplemented";
+    told_unreachable: "unreachable";
 }
 
 /// Promises that a struct is plain old data, and makes sure of it: it is `#[repr(C)]` or

@@ -21,6 +21,7 @@ mod ptx;
 pub(crate) mod record;
 mod sides;
 mod tiles;
+mod values;
 
 pub use crate::plain::Scalar;
 pub(crate) use blocks::first;
@@ -48,6 +49,10 @@ pub use ptx::{EntryPoint, SignatureError, check_signature, entries, gains_by_sta
 pub use record::{DevicePanic, PanicRecord};
 pub use sides::{PartSide, PartSides};
 pub use tiles::{LANES, TileBlock, TileSeat, Tiles, lanes_per_thread, visit_groups, visit_tile};
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use values::ARE_VALUES;
+#[doc(hidden)]
+pub use values::{Teller, ValueKind};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned
 /// for it: 16 bytes of `f32`, which is what a thread can load in one instruction.

@@ -9,7 +9,7 @@ use crate::machine::thread;
 
 pub use crate::abi::PanicRecord;
 pub use crate::machine::compare;
-pub use crate::machine::failure::fail;
+pub use crate::machine::failure::{fail, stop_telling, stop_with};
 pub use tiles::{Block, run_tile, run_tile_groups, tile};
 
 mod tiles;

@@ -1,6 +1,10 @@
 //! Kernels that fail, to see how that is told.
 
-use celerity_kernel::{Item, Local, NdItem, NeighborhoodItem, PartView, PartViewMut, kernel};
+use core::fmt;
+
+use celerity_kernel::{
+    Item, Local, NdItem, NeighborhoodItem, Number, PartView, PartViewMut, kernel,
+};
 
 /// Numbers the elements, but for one.
 #[kernel]
@@ -68,4 +72,41 @@ pub fn turn(item: NdItem<'_, 1>, cell: &mut u32, cells: Local<'_, u32, 32>, frag
     assert!(item.id()[0] != fragile, "an item of glass among others");
     *cell = cells.get(31 - at);
     item.group().barrier();
+}
+
+/// Complains of one item, in one of several ways.
+#[kernel]
+pub fn complain(item: Item<2>, cell: &mut f32, of: usize, way: usize) {
+    if item.linear_id() != of {
+        *cell = 1.0;
+        return;
+    }
+    let id = item.id();
+    match way {
+        0 => panic!("{id:?} has {} of {:.2}, {} and {:?}", *cell, -1.5_f64, true, 'x'),
+        1 => assert_eq!(item[1], 0, "column {} of {{{}}}", item[1], item.range()[1]),
+        2 => {
+            assert!(*cell > 2.5, "{cell} of {of:#06x}, {:>4}|{:<3}|", id[0] as i8 - 9, id[1] as u16)
+        }
+        3 => *cell = half(of as u32 | 1) as f32,
+        4 => unreachable!(),
+        5 => assert!(*cell > 2.5 && of > 0),
+        6 => todo!("{:?}, {:e}", [*cell, f32::NAN], 1e-30_f64),
+        7 => assert_ne!(id[0] as i32 - 7, id[0] as i32 - 7),
+        _ => *cell = 2.0,
+    }
+}
+
+/// Half of a number, which must be even.
+fn half(value: u32) -> u32 {
+    use celerity_kernel::told::assert;
+
+    assert!(value.is_multiple_of(2), "{value} is odd");
+    value / 2
+}
+
+/// Complains of what is more than `most`.
+#[kernel(instances(f64, i32))]
+pub fn check_at_most<T: Number + fmt::Display>(_item: Item<1>, cell: &T, most: T) {
+    assert!(*cell <= most, "{cell} is more than {most}");
 }

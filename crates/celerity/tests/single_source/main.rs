@@ -53,6 +53,51 @@ fn a_panic_names_task_kernel_and_message_and_devices_stay_usable() {
     }
 }
 
+#[test]
+fn a_panic_tells_the_numbers_of_its_message_on_every_device() {
+    let complaint = |way: usize| {
+        failures(move |queue| {
+            let cells = queue.buffer_from([40, 30], vec![2.25_f32; 40 * 30])?;
+            let kernel = faults::complain::new(17 * 30 + 4, way);
+            queue.task("complain").launch([40, 30], cells.read_write(one_to_one()), kernel)?;
+            queue.fence(&cells)?.wait().map(drop)
+        })
+    };
+    let expected = [
+        "[17, 4] has 2.25 of -1.50, true and 'x'",
+        "assertion `left == right` failed: column 4 of {30}\n  left: 4\n right: 0",
+        "2.25 of 0x0202,    8|4  |",
+        "515 is odd",
+        "internal error: entered unreachable code",
+        "assertion failed: *cell > 2.5 && of > 0",
+        "not yet implemented: [2.25, NaN], 1e-30",
+        "assertion `left != right` failed\n  left: 10\n right: 10",
+    ];
+    for (way, expected) in expected.into_iter().enumerate() {
+        for text in complaint(way) {
+            assert!(text.contains("item [17, 4]") && text.ends_with(expected), "{way}: {text}");
+        }
+    }
+}
+
+#[test]
+fn generic_kernels_tell_their_numbers() {
+    let said = failures(|queue| {
+        let cells = queue.buffer_from(100, vec![2.5_f64; 100])?;
+        let kernel = faults::check_at_most { most: 2.25_f64 };
+        queue.task("check").launch(100, cells.read(one_to_one()), kernel)?;
+        queue.barrier()
+    });
+    assert!(said.iter().all(|said| said.ends_with("2.5 is more than 2.25")), "{said:?}");
+    let said = failures(|queue| {
+        let cells = queue.buffer_from(100, vec![-2; 100])?;
+        let kernel = faults::check_at_most { most: -3 };
+        queue.task("check").launch(100, cells.read(one_to_one()), kernel)?;
+        queue.barrier()
+    });
+    assert!(said.iter().all(|said| said.ends_with("-2 is more than -3")), "{said:?}");
+}
+
 /// Tables of all elements of other devices and nodes, and of every 64th row, whose parts lie far apart.
 #[test]
 #[allow(unsafe_code)]

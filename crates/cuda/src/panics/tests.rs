@@ -38,8 +38,8 @@ unsafe fn record_panic(record: *mut u8) {
         put(112 + 8 * nth, &number.to_ne_bytes());
     }
     for (which, text) in texts {
-        put(208 + 16 * which + 8, &text.len().to_ne_bytes());
-        put(256 + 256 * which, text.as_bytes());
+        put(216 + 16 * which + 8, &text.len().to_ne_bytes());
+        put(264 + 256 * which, text.as_bytes());
     }
     put(0, &2_u32.to_ne_bytes());
 }

@@ -1,8 +1,10 @@
 //! What a check that failed says: a text, and the numbers in it. Hosts put them together at once.
 //! Devices leave both behind, and the host puts them together, as it does its own.
+//! Values in what a program says by itself are in `values`.
 
 use core::fmt;
 
+use super::values::ToldValues;
 use crate::bounds::write_box;
 
 /// How many numbers a message can have.
@@ -20,13 +22,24 @@ pub(crate) const NUMBERS: usize = 12;
 /// | `{end}` | two, of which the first is left out | `[4]` |
 ///
 /// Lists are all of one length, up to three numbers, and take three places each. Braces in a text
-/// without numbers stand for nothing: a kernel may have said it by itself.
+/// without numbers stand for nothing: a kernel may have said it by itself. If it has said numbers, too, the text is in the
+/// language of [`format!`](std::format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PanicMessage<'a> {
     pub(crate) text: &'a str,
-    /// Of lists. `None`: there are no numbers.
-    pub(crate) dims: Option<usize>,
+    pub(crate) numbers_are: Numbers,
     pub(crate) numbers: [u64; NUMBERS],
+}
+
+/// What the numbers of a message are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// There are none.
+    Nothing,
+    /// What names in the text stand for: lists have so many each.
+    Named { dims: usize },
+    /// Values of these [kinds](super::values::Teller).
+    Values { kinds: u64 },
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -38,7 +51,7 @@ impl<'a> PanicMessage<'a> {
         for (place, number) in all.iter_mut().zip(numbers) {
             *place = number as u64;
         }
-        Self { text, dims: Some(dims), numbers: all }
+        Self { text, numbers_are: Numbers::Named { dims }, numbers: all }
     }
 }
 
@@ -99,7 +112,14 @@ impl PanicMessage<'_> {
 
 impl fmt::Display for PanicMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(dims) = self.dims else { return f.write_str(self.text) };
+        let dims = match self.numbers_are {
+            Numbers::Nothing => return f.write_str(self.text),
+            Numbers::Named { dims } => dims,
+            Numbers::Values { kinds } => {
+                let Self { text, numbers, .. } = self;
+                return ToldValues { text, kinds, numbers }.fmt(f);
+            }
+        };
         let (mut rest, mut at) = (self.text, 0);
         while let Some((before, (name, behind))) =
             rest.split_once('{').and_then(|(before, named)| Some((before, named.split_once('}')?)))
@@ -153,6 +173,9 @@ mod tests {
         );
         assert_eq!(said("{what} {}", 200, [5]), "{what} 5");
         let text = "braces {} of a kernel's own";
-        assert_eq!(PanicMessage { text, dims: None, numbers: [1; NUMBERS] }.to_string(), text);
+        assert_eq!(
+            PanicMessage { text, numbers_are: Numbers::Nothing, numbers: [1; NUMBERS] }.to_string(),
+            text
+        );
     }
 }

@@ -3,8 +3,9 @@
 use core::fmt;
 
 use super::blocks::LaunchBlock;
-use super::message::{NUMBERS, PanicMessage};
+use super::message::{NUMBERS, Numbers, PanicMessage};
 use super::place::{Edges, Place, Thread, Traversal, Traverse, visit};
+use super::values::ARE_VALUES;
 use super::{RUN, STACK};
 
 /// Bytes for each text; longer ones are cut.
@@ -16,7 +17,10 @@ pub(crate) const FILE: usize = 1;
 pub(crate) const MESSAGE: usize = 2;
 
 /// Where `sources` begin.
-const SOURCES: usize = 112 + 8 * NUMBERS;
+const SOURCES: usize = KINDS + 8;
+
+/// Where the kinds of values are.
+const KINDS: usize = 112 + 8 * NUMBERS;
 
 /// States of a record. A device goes from the first to the last in order.
 #[cfg(any(test, target_arch = "nvptx64"))]
@@ -43,10 +47,12 @@ pub struct PanicRecord {
     /// Where runs begin and end in rows, and the size of a row, in blocks behind those of runs.
     pub(crate) edges: [u64; 3],
     pub(crate) thread: Thread,
-    /// One more than the length of each list in `numbers`, or 0: the message has no numbers.
+    /// One more than the length of each list in `numbers`, or 0: the message has no numbers. [`ARE_VALUES`]: its
+    /// values are of `kinds`.
     pub(crate) lists: u32,
-    /// What names in the message stand for.
+    /// What names in the message stand for, or its values.
     pub(crate) numbers: [u64; NUMBERS],
+    pub(crate) kinds: u64,
     /// Where the texts are on the device, and their lengths.
     pub(crate) sources: [Source; 3],
     pub(crate) texts: [[u8; TEXT_BYTES]; 3],
@@ -125,7 +131,11 @@ impl PanicRecord {
             column: word(8),
             message: PanicMessage {
                 text: text(MESSAGE),
-                dims: word(108).checked_sub(1).map(|dims| dims as usize),
+                numbers_are: match word(108) {
+                    0 => Numbers::Nothing,
+                    ARE_VALUES => Numbers::Values { kinds: long(KINDS) },
+                    lists => Numbers::Named { dims: lists as usize - 1 },
+                },
                 numbers: core::array::from_fn(|nth| long(112 + 8 * nth)),
             },
         })

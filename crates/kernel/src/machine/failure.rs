@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use super::thread;
 use crate::abi::message::NUMBERS;
 use crate::abi::record::{CLAIMED, COMPLETE, EMPTY, FILE, KERNEL, MESSAGE, Source, TEXT_BYTES};
-use crate::abi::{LaunchBlock, PanicRecord};
+use crate::abi::{ARE_VALUES, LaunchBlock, PanicRecord, Teller};
 
 /// Stands for a message that would have to be formatted.
 const UNKNOWN: &str = "a check failed; its message holds numbers, see the line in the source";
@@ -86,6 +86,28 @@ pub(crate) fn stop_at<const N: usize>(
             for nth in 0..N {
                 to.add(nth).write_volatile(numbers[nth] as u64);
             }
+        }
+    })
+}
+
+/// What stands for `panic!` with a text alone in a kernel, and in what it calls.
+#[inline(always)]
+#[track_caller]
+pub fn stop_with(message: &'static str) -> ! {
+    stop(message, 0, [])
+}
+
+/// The same with values: a text in the language of `format!`, and what tells them.
+#[inline(always)]
+#[track_caller]
+pub fn stop_telling(message: &'static str, tell: impl FnOnce(&mut Teller<'_>)) -> ! {
+    end(left_record(), Location::caller(), message, |record| {
+        // SAFETY: this thread is alone with it, as `end` says.
+        unsafe {
+            let mut teller = Teller::new(&mut (*record).numbers);
+            tell(&mut teller);
+            (&raw mut (*record).kinds).write_volatile(teller.kinds());
+            (&raw mut (*record).lists).write_volatile(ARE_VALUES);
         }
     })
 }

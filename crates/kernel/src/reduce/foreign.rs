@@ -5,7 +5,9 @@
 mod halves {
     use half::{bf16, f16};
 
+    use crate::abi::Teller;
     use crate::reduce::Number;
+    use crate::told::Told;
 
     macro_rules! halves {
         ($($number:ty)*) => {$(
@@ -15,6 +17,11 @@ mod halves {
                 const ONE: Self = Self::ONE;
                 const LEAST: Self = Self::NEG_INFINITY;
                 const GREATEST: Self = Self::INFINITY;
+
+                #[inline(always)]
+                fn tell_to(&self, teller: &mut Teller<'_>) {
+                    Told::tell_to(self, teller);
+                }
 
                 #[inline]
                 fn plus(self, other: Self) -> Self {

@@ -4,6 +4,8 @@
 use core::fmt;
 
 use super::Operator;
+use crate::abi::Teller;
+use crate::told::Told;
 
 /// Adds up. Integers wrap around, so that the order never matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -119,6 +121,13 @@ pub trait Number: Copy + PartialOrd {
     #[doc(hidden)]
     const IS_INTEGER: bool = false;
 
+    /// Tells it in a message.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn tell_to(&self, teller: &mut Teller<'_>) {
+        teller.untold();
+    }
+
     /// The sum; of integers modulo their range, so that the order never matters.
     #[must_use]
     fn plus(self, other: Self) -> Self;
@@ -144,6 +153,11 @@ macro_rules! integers {
             const GREATEST: Self = Self::MAX;
             const IS_EXACT: bool = true;
             const IS_INTEGER: bool = true;
+
+            #[inline(always)]
+            fn tell_to(&self, teller: &mut Teller<'_>) {
+                Told::tell_to(self, teller);
+            }
 
             #[inline]
             fn plus(self, other: Self) -> Self {
@@ -191,6 +205,11 @@ macro_rules! floats {
             const ONE: Self = 1.0;
             const LEAST: Self = Self::NEG_INFINITY;
             const GREATEST: Self = Self::INFINITY;
+
+            #[inline(always)]
+            fn tell_to(&self, teller: &mut Teller<'_>) {
+                Told::tell_to(self, teller);
+            }
 
             #[inline]
             fn plus(self, other: Self) -> Self {

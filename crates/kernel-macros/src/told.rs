@@ -1,0 +1,361 @@
+//! `panic!`, `assert!` and their like, as devices take them: a text, and the numbers in it. What is not understood here is
+//! left to the compiler, which says what is wrong with it, if anything is.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::parse::{Parse, ParseStream, Parser as _};
+use syn::punctuated::Punctuated;
+use syn::{Block, Expr, ExprLit, Lit, LitStr, Token, parse2};
+
+/// Macros that end a thread, by the names that they have in `core` and in `celerity_kernel::told`.
+const NAMES: [&str; 10] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "panic",
+    "todo",
+    "unimplemented",
+    "unreachable",
+];
+
+/// Lets these macros in `block` be those of `celerity_kernel::told`.
+pub(crate) fn take(block: &Block) -> syn::Result<Block> {
+    parse2(taken(block.to_token_stream()))
+}
+
+fn taken(tokens: TokenStream) -> TokenStream {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is = |at: Option<usize>, mark: char| {
+        let token = at.and_then(|at| tokens.get(at));
+        matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
+    };
+    let mut taken = TokenStream::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            // A path leads to a macro of its own.
+            TokenTree::Ident(name) if is(Some(at + 1), '!') && !is(at.checked_sub(1), ':') => {
+                if NAMES.iter().any(|known| name == known) {
+                    let path = quote!(::celerity_kernel::told::);
+                    let here = |mut token: TokenTree| {
+                        token.set_span(name.span());
+                        token
+                    };
+                    taken.extend(path.into_iter().map(here));
+                }
+                taken.extend([token.clone()]);
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), self::taken(group.stream()));
+                inner.set_span(group.span());
+                taken.extend([TokenTree::Group(inner)]);
+            }
+            _ => taken.extend([token.clone()]),
+        }
+    }
+    taken
+}
+
+/// What stands for the macro `name` with these arguments: for devices, if they are understood, and for hosts.
+pub(crate) fn expand(name: &str, arguments: TokenStream) -> TokenStream {
+    let in_core = Ident::new(name, Span::call_site());
+    let host = quote!(::core::#in_core!(#arguments));
+    match on_device(name, arguments) {
+        Some(device) => quote!(::celerity_kernel::told_by!({ #device } { #host })),
+        None => host,
+    }
+}
+
+fn on_device(name: &str, arguments: TokenStream) -> Option<TokenStream> {
+    if let Some(name) = name.strip_prefix("debug_") {
+        let check = on_device(name, arguments)?;
+        return Some(quote!(if ::core::cfg!(debug_assertions) { #check }));
+    }
+    let arguments: Vec<Argument> = Punctuated::<Argument, Token![,]>::parse_terminated
+        .parse2(arguments)
+        .ok()?
+        .into_iter()
+        .collect();
+    let says = |before: &str, alone: &str| match &arguments[..] {
+        [] => Some(Message::plain(alone)),
+        message => Message::parse(message)?.prefixed(before),
+    };
+    match name {
+        "panic" => Some(says("", "explicit panic")?.stop()),
+        "todo" => Some(says("not yet implemented: ", "not yet implemented")?.stop()),
+        "unimplemented" => Some(says("not implemented: ", "not implemented")?.stop()),
+        "unreachable" => {
+            let text = "internal error: entered unreachable code";
+            Some(says(&format!("{text}: "), text)?.stop())
+        }
+        "assert" => {
+            let (Argument { name: None, value }, message) = arguments.split_first()? else {
+                return None;
+            };
+            let stop = match message {
+                [] => quote! {
+                    ::celerity_kernel::device::stop_with(
+                        ::core::concat!("assertion failed: ", ::core::stringify!(#value)),
+                    )
+                },
+                message => Message::parse(message)?.stop(),
+            };
+            Some(quote!(if !(#value) { #stop }))
+        }
+        "assert_eq" => compared(&arguments, "==", &quote!(==)),
+        "assert_ne" => compared(&arguments, "!=", &quote!(!=)),
+        _ => None,
+    }
+}
+
+/// A comparison of the first two of `arguments`.
+fn compared(arguments: &[Argument], sign: &str, operator: &TokenStream) -> Option<TokenStream> {
+    let [Argument { name: None, value: left }, Argument { name: None, value: right }, message @ ..] =
+        arguments
+    else {
+        return None;
+    };
+    let text = format!("assertion `left {sign} right` failed");
+    let mut message = match message {
+        [] => Message::plain(&text),
+        message => Message::parse(message)?.prefixed(&format!("{text}: "))?,
+    };
+    message.text.push_str("\n  left: {:?}\n right: {:?}");
+    // The names are of this macro, not of the program.
+    let [this, that] = ["left", "right"].map(|name| Ident::new(name, Span::mixed_site()));
+    message.values.extend([quote!(*#this), quote!(*#that)]);
+    let stop = message.stop();
+    Some(quote! {
+        match (&(#left), &(#right)) {
+            (#this, #that) => if !(*#this #operator *#that) { #stop },
+        }
+    })
+}
+
+/// `value`, or `name = value`.
+struct Argument {
+    name: Option<Ident>,
+    value: Expr,
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let is_named = input.peek(syn::Ident) && input.peek2(Token![=]) && !input.peek2(Token![==]);
+        let name = if is_named { Some(input.parse()?) } else { None };
+        if is_named {
+            input.parse::<Token![=]>()?;
+        }
+        Ok(Self { name, value: input.parse()? })
+    }
+}
+
+/// A text in the language of `format!`, each of whose `{:…}` stands for the next value.
+struct Message {
+    text: String,
+    values: Vec<TokenStream>,
+}
+
+impl Message {
+    /// A text with no values yet, and no braces.
+    fn plain(text: &str) -> Self {
+        Self { text: text.into(), values: Vec::new() }
+    }
+
+    /// The text in the first argument, with values from others and from variables.
+    fn parse(arguments: &[Argument]) -> Option<Self> {
+        let (first, rest) = arguments.split_first()?;
+        let Argument { name: None, value: Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) } =
+            first
+        else {
+            return None;
+        };
+        let whole = literal.value();
+        let (mut message, mut text, mut next) = (Self::plain(""), whole.as_str(), 0);
+        while let Some(at) = text.find(['{', '}']) {
+            message.text.push_str(&text[..at]);
+            let (brace, behind) = text[at..].split_at(1);
+            if let Some(behind) = behind.strip_prefix(brace) {
+                message.text.push_str(&brace.repeat(2));
+                text = behind;
+                continue;
+            }
+            let (what, behind) = behind.split_once('}').filter(|_| brace == "{")?;
+            let (what, spec) = what.split_once(':').unwrap_or((what, ""));
+            // Widths that are values, and addresses.
+            if spec.contains(['$', '*']) || spec.ends_with('p') {
+                return None;
+            }
+            message.text.push_str(&format!("{{{}{spec}}}", if spec.is_empty() { "" } else { ":" }));
+            message.values.push(value(what.trim(), rest, &mut next, literal)?);
+            text = behind;
+        }
+        message.text.push_str(text);
+        Some(message)
+    }
+
+    fn prefixed(self, before: &str) -> Option<Self> {
+        Some(Self { text: format!("{before}{}", self.text), ..self })
+    }
+
+    /// What ends the thread with it.
+    fn stop(self) -> TokenStream {
+        let Self { text, values } = self;
+        if values.is_empty() {
+            let text = text.replace("{{", "{").replace("}}", "}");
+            return quote!(::celerity_kernel::device::stop_with(#text));
+        }
+        let names: Vec<_> = (0..values.len())
+            .map(|nth| Ident::new(&format!("value_{nth}"), Span::mixed_site()))
+            .collect();
+        let teller = Ident::new("teller", Span::mixed_site());
+        quote! {
+            match (#(&(#values),)*) {
+                (#(#names,)*) => ::celerity_kernel::device::stop_telling(#text, |#teller| {
+                    use ::celerity_kernel::told::{
+                        TellKnown as _, TellNothing as _, TellNumber as _, Telling,
+                    };
+                    #((&&Telling(#names)).tell(#teller);)*
+                }),
+            }
+        }
+    }
+}
+
+/// The value that a name, a number or nothing stands for in a text.
+fn value(
+    what: &str,
+    arguments: &[Argument],
+    next: &mut usize,
+    literal: &LitStr,
+) -> Option<TokenStream> {
+    let at = match what {
+        "" => {
+            *next += 1;
+            *next - 1
+        }
+        _ if what.starts_with(|first: char| first.is_ascii_digit()) => what.parse().ok()?,
+        _ => {
+            let named =
+                |argument: &&Argument| argument.name.as_ref().is_some_and(|name| name == what);
+            if let Some(Argument { value, .. }) = arguments.iter().find(named) {
+                return Some(value.to_token_stream());
+            }
+            let mut variable: Ident = syn::parse_str(what).ok()?;
+            variable.set_span(literal.span());
+            return Some(variable.to_token_stream());
+        }
+    };
+    arguments.get(at).map(|argument| argument.value.to_token_stream())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr as _;
+
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn tokens(text: &str) -> TokenStream {
+        TokenStream::from_str(text).unwrap()
+    }
+
+    fn device(name: &str, arguments: &str) -> Option<String> {
+        on_device(name, tokens(arguments)).map(|device| device.to_string())
+    }
+
+    /// The text that a device leaves, and what it tells.
+    fn told(arguments: &str) -> (String, String) {
+        let parser = Punctuated::<Argument, Token![,]>::parse_terminated;
+        let arguments: Vec<_> = parser.parse2(tokens(arguments)).unwrap().into_iter().collect();
+        let Message { text, values } = Message::parse(&arguments).unwrap();
+        (text, values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+    }
+
+    #[test]
+    fn macros_are_taken_wherever_they_stand_and_paths_are_left_alone() {
+        let block: Block = parse_quote!({
+            assert!(x > 0, "no {x}");
+            core::assert!(x > 0);
+            let y = match x {
+                0 => panic!("none"),
+                _ => my::panic!("mine") + other!(unreachable!()),
+            };
+            let panic = y != 3;
+            assert_eq!(panic, true);
+        });
+        let expected = quote!({
+            ::celerity_kernel::told::assert!(x > 0, "no {x}");
+            core::assert!(x > 0);
+            let y = match x {
+                0 => ::celerity_kernel::told::panic!("none"),
+                _ => my::panic!("mine") + other!(::celerity_kernel::told::unreachable!()),
+            };
+            let panic = y != 3;
+            ::celerity_kernel::told::assert_eq!(panic, true);
+        });
+        assert_eq!(take(&block).unwrap().to_token_stream().to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn placeholders_get_their_values_in_order() {
+        let is = |text: &str, values: &str| (text.to_owned(), values.to_owned());
+        assert_eq!(told(r#""none {{}}""#), is("none {{}}", ""));
+        assert_eq!(told(r#""{} of {:5.2}", a + 1, b"#), is("{} of {:5.2}", "a + 1, b"));
+        assert_eq!(
+            told(r#""{1} {0:?} {x:#x} {y}", a, b, y = c"#),
+            is("{} {:?} {:#x} {}", "b, a, x, c")
+        );
+        assert_eq!(told(r#""{{{}}}", a == b"#), is("{{{}}}", "a == b"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_to_the_compiler() {
+        for arguments in [
+            r#""{:1$} {}", a, b"#,
+            r#""{:.*}", 3, a"#,
+            r#""{:p}", a"#,
+            r#""{}""#,
+            r#""{"#,
+            r#""}""#,
+            r#"concat!("a", "b")"#,
+            r#"text"#,
+        ] {
+            let Ok(arguments) = TokenStream::from_str(arguments) else { continue };
+            assert_eq!(on_device("panic", arguments.clone()).map(|it| it.to_string()), None);
+            let expected = quote!(::core::panic!(#arguments)).to_string();
+            assert_eq!(expand("panic", arguments).to_string(), expected);
+        }
+        assert_eq!(device("assert", ""), None);
+        assert_eq!(device("assert_eq", "a"), None);
+        assert_eq!(device("assert_eq", "a, b, c"), None);
+    }
+
+    #[test]
+    fn texts_are_those_of_core() {
+        for (name, arguments, text) in [
+            ("panic", "", "explicit panic"),
+            ("panic", r#""a {{b}}""#, "a {b}"),
+            ("todo", "", "not yet implemented"),
+            ("todo", r#""a""#, "not yet implemented: a"),
+            ("unimplemented", "", "not implemented"),
+            ("unreachable", r#""{x}""#, "internal error: entered unreachable code: {}"),
+            ("assert_eq", "a, b", r"assertion `left == right` failed\n  left: {:?}\n right: {:?}"),
+            (
+                "assert_ne",
+                r#"a, b, "of {c}","#,
+                r"assertion `left != right` failed: of {}\n  left: {:?}\n right: {:?}",
+            ),
+        ] {
+            let device = device(name, arguments).unwrap();
+            assert!(device.contains(&format!("\"{text}\"")), "{name}!({arguments}): {device}");
+        }
+        let check = device("assert", "a < b").unwrap();
+        assert!(
+            check.contains(r#"concat ! ("assertion failed: " , :: core :: stringify ! (a < b))"#)
+        );
+        assert!(device("debug_assert", "a").unwrap().starts_with("if :: core :: cfg"));
+    }
+}

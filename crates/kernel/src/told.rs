@@ -1,0 +1,171 @@
+//! `panic!`, `assert!` and their like for functions that kernels call. Hosts compile them as they are. Devices end the thread
+//! where it is, without a call, and leave the message's numbers for the host to format.
+//!
+//! In a `#[kernel]` they stand by themselves: the attribute takes these. In a function beside kernels, import them:
+//!
+//! ```
+//! use celerity_kernel::told::assert;
+//! use celerity_kernel::{Item, kernel};
+//!
+//! fn half(value: u32) -> u32 {
+//!     assert!(value.is_multiple_of(2), "{value} is odd");
+//!     value / 2
+//! }
+//! # assert_eq!(half(6), 3);
+//! ```
+//!
+//! Without the import they work as well, but are a call in the device's code, and of a message with numbers only the line is
+//! told.
+//!
+//! Told are integers of up to 64 bits, `f32`, `f64`, `f16`, `bf16`, `bool`, `char`, arrays of them, and references to all of these: up to eight
+//! values with twelve numbers in all. What else there is, and what is more, looks like `…`.
+
+pub use celerity_kernel_macros::{
+    told_assert as assert, told_assert_eq as assert_eq, told_assert_ne as assert_ne,
+    told_debug_assert as debug_assert, told_debug_assert_eq as debug_assert_eq,
+    told_debug_assert_ne as debug_assert_ne, told_panic as panic, told_todo as todo,
+    told_unimplemented as unimplemented, told_unreachable as unreachable,
+};
+
+use crate::abi::{Teller, ValueKind};
+use crate::reduce::Number;
+
+/// What a message can tell: a number, or numbers.
+#[doc(hidden)]
+pub trait Told {
+    fn tell_to(&self, teller: &mut Teller<'_>);
+}
+
+/// A number of up to 64 bits.
+#[doc(hidden)]
+pub trait ToldNumber {
+    const KIND: ValueKind;
+
+    fn told(&self) -> u64;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $kind:ident, $value:ident => $bits:expr;)*) => {$(
+        impl ToldNumber for $number {
+            const KIND: ValueKind = ValueKind::$kind;
+
+            #[inline(always)]
+            fn told(&self) -> u64 {
+                let $value = *self;
+                $bits
+            }
+        }
+
+        impl Told for $number {
+            #[inline(always)]
+            fn tell_to(&self, teller: &mut Teller<'_>) {
+                teller.number(Self::KIND, self.told());
+            }
+        }
+    )*};
+}
+
+numbers! {
+    bool: Bool, value => value.into();
+    char: Char, value => u32::from(value).into();
+    u8: U8, value => value.into();
+    u16: U16, value => value.into();
+    u32: U32, value => value.into();
+    u64: U64, value => value;
+    usize: U64, value => value as u64;
+    i8: I8, value => value as u64;
+    i16: I16, value => value as u64;
+    i32: I32, value => value as u64;
+    i64: I64, value => value as u64;
+    isize: I64, value => value as u64;
+    f32: F32, value => value.to_bits().into();
+    f64: F64, value => value.to_bits();
+}
+
+#[cfg(feature = "half")]
+numbers! {
+    half::f16: F32, value => value.to_f32().to_bits().into();
+    half::bf16: F32, value => value.to_f32().to_bits().into();
+}
+
+impl<T: ToldNumber, const N: usize> Told for [T; N] {
+    #[inline(always)]
+    fn tell_to(&self, teller: &mut Teller<'_>) {
+        teller.list(T::KIND, N, |nth| self[nth].told());
+    }
+}
+
+impl<T: Told + ?Sized> Told for &T {
+    #[inline(always)]
+    fn tell_to(&self, teller: &mut Teller<'_>) {
+        (**self).tell_to(teller);
+    }
+}
+
+impl<T: Told + ?Sized> Told for &mut T {
+    #[inline(always)]
+    fn tell_to(&self, teller: &mut Teller<'_>) {
+        (**self).tell_to(teller);
+    }
+}
+
+/// A value in a message. Of `(&&Telling(&value)).tell(teller)` the compiler takes the first of the traits below that there is
+/// for its type: by the value itself, by a reference to it, by what it refers to.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Telling<T>(pub T);
+
+/// Of what is known to be told.
+#[doc(hidden)]
+pub trait TellKnown {
+    fn tell(&self, teller: &mut Teller<'_>);
+}
+
+impl<T: Told + ?Sized> TellKnown for &Telling<&T> {
+    #[inline(always)]
+    fn tell(&self, teller: &mut Teller<'_>) {
+        self.0.tell_to(teller);
+    }
+}
+
+/// Of what is known to be a [`Number`], in kernels that are generic over it.
+#[doc(hidden)]
+pub trait TellNumber {
+    fn tell(&self, teller: &mut Teller<'_>);
+}
+
+impl<T: Number> TellNumber for &&Telling<&T> {
+    #[inline(always)]
+    fn tell(&self, teller: &mut Teller<'_>) {
+        self.0.tell_to(teller);
+    }
+}
+
+/// Of what nothing is known of.
+#[doc(hidden)]
+pub trait TellNothing {
+    fn tell(&self, teller: &mut Teller<'_>);
+}
+
+impl<T: ?Sized> TellNothing for Telling<&T> {
+    #[inline(always)]
+    fn tell(&self, teller: &mut Teller<'_>) {
+        teller.untold();
+    }
+}
+
+/// Takes what is for devices, or what is for hosts.
+#[doc(hidden)]
+#[cfg(target_arch = "nvptx64")]
+#[macro_export]
+macro_rules! told_by {
+    ({ $($device:tt)* } { $($host:tt)* }) => { $($device)* };
+}
+
+/// Takes what is for devices, or what is for hosts.
+#[doc(hidden)]
+#[cfg(not(target_arch = "nvptx64"))]
+#[macro_export]
+macro_rules! told_by {
+    ({ $($device:tt)* } { $($host:tt)* }) => { $($host)* };
+}
