@@ -137,9 +137,9 @@ pub use log::LogLevel;
 pub use look_behind::LookBehind;
 pub use mapper::{
     All, BoxAround, ChunkMapper, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, MapChunk,
-    MapRegion, MapperFor, Neighborhood, OneToOne, PerDimension, Periodic, RegionMapper, Side,
-    Slice, all, blocks, disjoint_mapper, disjoint_mapper_of, even_split, fixed, mapper, mapper_of,
-    neighborhood, neighborhood_along_axes, one_to_one, per_dimension, region_mapper,
+    MapRegion, MapperFor, Neighborhood, OneToOne, PerDimension, Periodic, RegionMapper, Shifted,
+    Side, Slice, all, blocks, disjoint_mapper, disjoint_mapper_of, even_split, fixed, mapper,
+    mapper_of, neighborhood, neighborhood_along_axes, one_to_one, per_dimension, region_mapper,
     region_mapper_of, select, slice, transposed, verify_mapper,
 };
 pub use object::{Exclusive, HostObject, Order, Relaxed, Sequential, SideEffect};

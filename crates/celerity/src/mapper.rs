@@ -5,6 +5,7 @@
 mod per_dimension;
 mod periodic;
 mod regions;
+mod shifted;
 mod typed;
 
 use std::fmt;
@@ -21,6 +22,7 @@ pub use per_dimension::{
 };
 pub use periodic::Periodic;
 pub use regions::{BoxAround, Gapped, RegionMapper, region_mapper};
+pub use shifted::Shifted;
 pub use typed::{MapChunk, MapRegion, mapper_of, region_mapper_of, verify_mapper};
 
 /// The range mapper that [`one_to_one`] makes: an item touches the element of its own index.
@@ -67,9 +69,9 @@ pub struct DisjointMapper<const K: usize, const D: usize>(CustomMapper<K, D>);
 type Function<const K: usize, const D: usize> =
     dyn Fn(Chunk<K>, [usize; D]) -> Subrange<D> + Send + Sync;
 
-/// Each item touches the element of its own index.
+/// Each item touches the element of its own index, or, with an [`offset`](OneToOne::offset), one so far from there.
 #[must_use]
-pub fn one_to_one() -> OneToOne {
+pub const fn one_to_one() -> OneToOne {
     OneToOne
 }
 
@@ -415,6 +417,7 @@ mod sealed {
 
     pub trait Sealed: Send + Sync + 'static {}
     impl Sealed for OneToOne {}
+    impl<const D: usize> Sealed for Shifted<D> {}
     impl Sealed for All {}
     impl Sealed for Slice {}
     impl<const D: usize> Sealed for Fixed<D> {}

@@ -30,6 +30,12 @@ pub fn one_more(_item: Item<1>, (to, from): (&mut u32, &u32)) {
     *to = from.wrapping_add(1);
 }
 
+/// How much more one element is than another.
+#[kernel]
+pub fn subtract(_item: Item<2>, (difference, more, less): (&mut f32, &f32, &f32)) {
+    *difference = more - less;
+}
+
 /// `y = a x + y`.
 #[kernel(instances(f32, f64))]
 pub fn saxpy<T: Scalar + Add<Output = T> + Mul<Output = T>>(

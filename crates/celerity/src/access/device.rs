@@ -16,7 +16,9 @@ use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::device_call::DeviceCallError;
 use crate::error::Result;
-use crate::mapper::{All, DisjointMapper, Fixed, MapperFor, OneToOne, PerDimension, Slice};
+use crate::mapper::{
+    All, DisjointMapper, Fixed, MapperFor, OneToOne, PerDimension, Shifted, Slice,
+};
 use crate::range::{bounds, subrange};
 use crate::tuples::for_tuples;
 
@@ -262,6 +264,7 @@ macro_rules! call_writes {
 }
 
 call_writes!([const N: usize] OneToOne, N, N);
+call_writes!([const N: usize] Shifted<N>, N, N);
 call_writes!([const N: usize] Slice, N, N);
 call_writes!([const K: usize, const D: usize] All, K, D);
 call_writes!([const K: usize, const D: usize] Fixed<D>, K, D);

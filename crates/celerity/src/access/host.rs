@@ -11,7 +11,7 @@ use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{
-    All, CustomMapper, DisjointMapper, Fixed, Neighborhood, OneToOne, PerDimension, Slice,
+    All, CustomMapper, DisjointMapper, Fixed, Neighborhood, OneToOne, PerDimension, Shifted, Slice,
 };
 use crate::tuples::for_tuples;
 
@@ -172,6 +172,7 @@ macro_rules! host_writes {
 }
 
 host_reads!([const N: usize] OneToOne, N, N, |access| access);
+host_reads!([const N: usize] Shifted<N>, N, N, |access| access);
 host_reads!([const N: usize] Slice, N, N, |access| access);
 host_reads!([const N: usize] Neighborhood<N>, N, N, Self::boxed);
 host_reads!([const K: usize, const D: usize] Fixed<D>, K, D, |access| access);
@@ -180,6 +181,7 @@ host_reads!([const K: usize, const D: usize] CustomMapper<K, D>, K, D, |access| 
 host_reads!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D, |access| access);
 
 host_writes!([const N: usize] OneToOne, N, N);
+host_writes!([const N: usize] Shifted<N>, N, N);
 host_writes!([const N: usize] Slice, N, N);
 host_writes!([const K: usize, const D: usize] Fixed<D>, K, D);
 host_writes!([const K: usize, const D: usize] PerDimension<D>, K, D);

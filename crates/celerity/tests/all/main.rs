@@ -26,6 +26,7 @@ mod range_mappers;
 mod reductions;
 mod regions_of_boxes;
 mod separate_parts;
+mod shifts;
 mod solar_system;
 mod testing;
 mod unordered_reductions;

@@ -133,6 +133,48 @@ fn kernels_read_what_tables_say_and_nothing_between() {
     }
 }
 
+/// Elements beside those of items, of which rows are aligned for runs, and of which they are not.
+#[test]
+fn items_may_have_elements_beside_their_own() {
+    const SIZE: [usize; 2] = [37, 64];
+    let values: Vec<f32> = (0..SIZE[0] * SIZE[1]).map(|at| (at * at % 1013) as f32).collect();
+    for [down, right] in [[1, 0], [0, 1], [3, 4], [2, 63], [0, 0]] {
+        let range = [SIZE[0] - down, SIZE[1] - right];
+        let [ahead, back] = [1, -1].map(|sign| [down, right].map(|by| sign * by as isize));
+        let mut expected = vec![-1.0; values.len()];
+        for (row, column) in (0..range[0]).flat_map(|row| (0..range[1]).map(move |at| (row, at))) {
+            let [here, there] = [row * SIZE[1] + column, (row + down) * SIZE[1] + column + right];
+            expected[there] = values[there] - values[here];
+        }
+        for cluster in clusters().flat_map(|one| [1, 3].map(|count| one.clone().devices(count))) {
+            // Items begin where differences do not, and where they do.
+            for begins_at_end in [false, true] {
+                let found = cluster.clone().check(CheckLevel::Full).run(|queue| {
+                    let u = queue.buffer_from(SIZE, values.clone())?;
+                    let differences = queue.buffer_from(SIZE, vec![-1.0_f32; values.len()])?;
+                    let task = queue.task("subtract");
+                    if begins_at_end {
+                        let behind = u.read(one_to_one().offset(back));
+                        let accesses =
+                            (differences.write(one_to_one()), u.read(one_to_one()), behind);
+                        task.offset([down, right]).launch(range, accesses, linear::subtract)?;
+                    } else {
+                        let there = one_to_one().offset(ahead);
+                        let accesses =
+                            (differences.write(there), u.read(there), u.read(one_to_one()));
+                        task.launch(range, accesses, linear::subtract)?;
+                    }
+                    Ok(queue.fence(&differences)?.wait()?.into_vec())
+                });
+                assert!(
+                    found.as_ref().is_ok_and(|found| *found == expected),
+                    "{down}, {right} on {cluster:?}: {found:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn groups_share_memory_and_meet() {
     let values: Vec<f64> = (0..40 * SUMMANDS).map(|i| (i * i % 101) as f64).collect();

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
+use std::vec;
 use std::vec::Vec;
 
 use super::pointer::host::FromAddress;
@@ -258,6 +259,64 @@ fn rows_of_a_stencil_agree_with_arithmetic() {
         let expected = if [[3, 28], [3, 100]].contains(&range) { super::RUN } else { 1 };
         assert_eq!(longest, expected, "the longest run of {range:?}");
     }
+}
+
+/// The element that is so far from an item's own, and memory that holds no more than all items touch.
+#[test]
+fn items_may_have_elements_beside_their_own() {
+    let mut shifts = vec![[0, 0], [1, 0], [0, 4], [2, 1], [0, 3], [3, 8]];
+    shifts.truncate(if cfg!(miri) { 4 } else { 6 });
+    for (&range, [down, right]) in
+        SHAPES.iter().flat_map(|range| shifts.iter().map(move |&shift| (range, shift)))
+    {
+        let buffer = [range[0] + down, range[1] + right, 1];
+        if buffer[0] * buffer[1] > 1024 {
+            continue;
+        }
+        let (mut x, mut y) = (input(), Memory([-1.0; 1024]));
+        let side = |from: usize, first: usize| PartSide::Window {
+            from,
+            stride: 1,
+            first: first as isize,
+            width: 1,
+        };
+        let sides = [side(0, down), side(1, right), PartSide::ALL_OF_NONE];
+        let read =
+            AccessMemory { buffer, ..access(&mut x, range, Mapping::PerDimension { sides }) };
+        for items in halves(range) {
+            let shifted = |[z, y, x]: [usize; 3]| [z + down, y + right, x];
+            let part = Bounds::new(shifted(items.min()), shifted(items.max()));
+            // All of the second chunk's; rows of the first one's allocation are the buffer's.
+            let extent = if items.min() == [0; 3] { Bounds::from_range(buffer) } else { part };
+            let read = AccessMemory { extent, part, ..read };
+            let accesses = [access(&mut y, range, Mapping::OneToOne), read];
+            let mut longest = 0;
+            launch(Form::Row, items, &accesses, |place: Place<2>, y: &mut [f32], x: &[f32]| {
+                assert_eq!((y.len(), x.len()), (place.len, place.len));
+                longest = longest.max(place.len);
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y += 2.0 * x;
+                }
+            });
+            let stride = extent.range()[1];
+            let is_aligned = |elements: usize| elements.is_multiple_of(super::RUN);
+            let starts_well = is_aligned(part.min()[1] - extent.min()[1]) && is_aligned(stride);
+            let in_runs = starts_well && is_aligned(range[1]);
+            assert_eq!(longest, if in_runs { super::RUN } else { 1 }, "{range:?}, {right}");
+            for [row, column] in all_of(&items) {
+                let [first_row, first, _] = extent.min();
+                let from = (row + down - first_row) * stride + column + right - first;
+                let expected = 2.0 * (from * from % 31) as f32 - 1.0;
+                assert_eq!(y.0[row * range[1] + column], expected, "{row}, {column} of {range:?}");
+            }
+        }
+    }
+}
+
+/// All items of two dimensions.
+fn all_of(items: &Bounds<3>) -> impl Iterator<Item = [usize; 2]> {
+    let ([top, left, _], [bottom, right, _]) = (items.min(), items.max());
+    (top..bottom).flat_map(move |row| (left..right).map(move |column| [row, column]))
 }
 
 /// The same for numbers of double precision.

@@ -5,7 +5,7 @@ use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, EntryKind, Form, ViewKind, ViewParameter};
 use super::launch_error::LaunchError;
 use super::mapping::Mapping;
-use super::sides::{have_gaps_along, hull};
+use super::sides::{are_shifts, have_gaps_along, hull};
 use super::tiles::{TileBlock, Tiles};
 use super::{ALIGNMENT, Geometry, STACK, check_groups};
 use crate::bounds::{Bounds, Layout};
@@ -291,7 +291,7 @@ fn check(
 /// is not one for such views.
 fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bounds<3>> {
     match (view, memory.mapping) {
-        (ViewKind::Own, Mapping::OneToOne) => Some(chunk.items),
+        (ViewKind::Own, _) => own(memory, chunk),
         (ViewKind::Neighborhood, Mapping::Neighborhood { border, .. }) => {
             let (min, max) = (chunk.items.min(), chunk.items.max());
             let least = core::array::from_fn(|dim| min[dim].saturating_sub(border[dim]));
@@ -327,6 +327,18 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
         | (ViewKind::Shared, _)
         | (ViewKind::Reducer { .. } | ViewKind::ArrayReducer { .. }, Mapping::Tiles) => {
             Some(memory.part)
+        }
+        _ => None,
+    }
+}
+
+/// The elements of the chunk's items, if each has one: its own, or one that is as far from there as for all others.
+fn own(memory: &AccessMemory, chunk: &Chunk) -> Option<Bounds<3>> {
+    match memory.mapping {
+        Mapping::OneToOne => Some(chunk.items),
+        Mapping::PerDimension { sides } if are_shifts(&sides) => {
+            let shifted = hull(&sides, &chunk.items, memory.buffer)?;
+            (shifted.range() == chunk.items.range()).then_some(shifted)
         }
         _ => None,
     }
@@ -478,7 +490,8 @@ fn aligned(kernel: &Description, run: usize, chunk: &Chunk, accesses: &[AccessMe
     };
     let mut rows = kernel.views.iter().zip(accesses).filter(|(view, _)| of_rows(view));
     rows.all(|(_, memory)| {
-        let start = chunk.items.min()[fastest] - memory.extent.min()[fastest];
+        let items = own(memory, chunk).unwrap_or(chunk.items);
+        let start = items.min()[fastest] - memory.extent.min()[fastest];
         let strides = Layout::row_major(&memory.extent).strides();
         start.is_multiple_of(run)
             && strides[..fastest].iter().all(|stride| stride.is_multiple_of(run))
@@ -491,7 +504,17 @@ fn view_block(view: &ViewParameter, memory: &AccessMemory, chunk: &Chunk) -> Acc
     if let (ViewKind::OwnPart, Mapping::PerDimension { sides }) = (view.kind, &memory.mapping) {
         block.set_sides(sides, chunk.items.min());
     }
+    if let (ViewKind::Own, Some(own)) = (view.kind, own(memory, chunk)) {
+        block.first = position(memory, own.min());
+    }
     block
+}
+
+/// Where the element at `index` is in an allocation, counted in elements.
+fn position(memory: &AccessMemory, index: [usize; 3]) -> u64 {
+    let (held, strides) = (memory.extent.min(), Layout::row_major(&memory.extent).strides());
+    let along = |dim: usize| index[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
+    (0..3).fold(0, |first: usize, dim| first.wrapping_add(along(dim))) as u64
 }
 
 fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
@@ -513,9 +536,8 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
         _ if memory.part.is_empty() => held,
         _ => memory.part.min(),
     };
-    let along = |dim: usize| beginning[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
     AccessBlock {
-        first: (0..3).fold(0, |first: usize, dim| first.wrapping_add(along(dim))) as u64,
+        first: position(memory, beginning),
         origin: words(held),
         strides: words(strides),
         part_min: words(memory.part.min()),

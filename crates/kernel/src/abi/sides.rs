@@ -156,6 +156,16 @@ pub(super) fn have_gaps_along(sides: &PartSides, dim: usize) -> bool {
     sides.iter().any(has_gaps)
 }
 
+/// Whether each item has one element, as far from its own index as all others have theirs.
+pub(super) fn are_shifts(sides: &PartSides) -> bool {
+    let is_shift = |dim: usize, side: &PartSide| {
+        let along_itself =
+            matches!(side, PartSide::Window { from, stride: 1, width: 1, .. } if *from == dim);
+        along_itself || *side == PartSide::ALL_OF_NONE
+    };
+    sides.iter().enumerate().all(|(dim, side)| is_shift(dim, side))
+}
+
 impl AccessBlock {
     /// Says in the block what items of a chunk that begins with `first` have of their own.
     pub(super) fn set_sides(&mut self, sides: &PartSides, first: [usize; 3]) {

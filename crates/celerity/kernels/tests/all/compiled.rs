@@ -98,6 +98,7 @@ fn single_kernels() -> Vec<Description> {
         of::<costs::step_unchecked_32>(),
         of::<counting::count_kinds>(),
         of::<counting::summarize>(),
+        of::<linear::subtract>(),
         of::<faults::number>(),
         of::<faults::look>(),
         of::<faults::look_deferred>(),

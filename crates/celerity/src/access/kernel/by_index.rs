@@ -11,115 +11,200 @@ use crate::access::memories::{Memories, next};
 use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
-use crate::mapper::{Neighborhood, OneToOne, Periodic};
+use crate::mapper::{Neighborhood, OneToOne, Periodic, Shifted};
 
-impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> {
-    type ItemView<'a> = &'a T;
-    type RowView<'a> = &'a [T];
-    type Plan = ();
-    type Bound<'m> = AccessedElements<'m, T, N>;
-    type Rows<'r> = &'r [T];
-    type Cursor<'r> = &'r [T];
+/// Where an item's own element is, for mappers with one for each.
+trait Own<P> {
+    fn place(&self) -> P;
+}
 
-    fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
-        self.lower_to::<N>(lowering)
-    }
-
-    unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> AccessedElements<'m, T, N> {
-        // SAFETY: passed on.
-        unsafe { AccessedElements::new(next(memory)) }
-    }
-
-    #[inline]
-    fn joins(bound: &AccessedElements<'_, T, N>, rows: &Rows<N>) -> bool {
-        bound.are_side_by_side(rows)
-    }
-
-    #[inline]
-    unsafe fn rows<'r>(bound: &'r AccessedElements<'_, T, N>, rows: &Rows<N>) -> &'r [T] {
-        // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side, and nobody
-        // writes what is bound to a read, not through another access of the task either: see `BoundMemory`.
-        unsafe { bound.run(rows.first().start(), rows.count() * rows.first().len()) }
-    }
-
-    #[inline]
-    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
-        &rows[n * row.len()..][..row.len()]
-    }
-
-    #[inline]
-    fn segment<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        start: usize,
-        segment: &Row<N>,
-    ) -> Self::Cursor<'a> {
-        &cursor[start..][..segment.len()]
-    }
-
-    #[inline]
-    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-        cursor
-    }
-
-    #[inline]
-    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a T {
-        &cursor[i]
+impl Own<AtIndex> for OneToOne {
+    fn place(&self) -> AtIndex {
+        AtIndex
     }
 }
 
-impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne> {
-    type ItemView<'a> = &'a mut T;
-    type RowView<'a> = &'a mut [T];
-    type Plan = ();
-    type Bound<'m> = AccessedElements<'m, T, N>;
-    type Rows<'r> = &'r mut [T];
-    type Cursor<'r> = &'r mut [T];
-
-    fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
-        self.lower_to::<N>(lowering)
-    }
-
-    unsafe fn bind<'m>((): &'m (), memory: &mut Memories<'_, 'm>) -> AccessedElements<'m, T, N> {
-        // SAFETY: passed on.
-        unsafe { AccessedElements::new(next(memory)) }
-    }
-
-    #[inline]
-    fn joins(bound: &AccessedElements<'_, T, N>, rows: &Rows<N>) -> bool {
-        bound.are_side_by_side(rows)
-    }
-
-    #[inline]
-    unsafe fn rows<'r>(bound: &'r AccessedElements<'_, T, N>, rows: &Rows<N>) -> &'r mut [T] {
-        // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side; live rows
-        // share no items, and nobody else touches what is bound to a write: see `BoundMemory`.
-        unsafe { bound.run_mut(rows.first().start(), rows.count() * rows.first().len()) }
-    }
-
-    #[inline]
-    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
-        &mut rows[n * row.len()..][..row.len()]
-    }
-
-    #[inline]
-    fn segment<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        start: usize,
-        segment: &Row<N>,
-    ) -> Self::Cursor<'a> {
-        &mut cursor[start..][..segment.len()]
-    }
-
-    #[inline]
-    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-        cursor
-    }
-
-    #[inline]
-    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a mut T {
-        &mut cursor[i]
+impl<const N: usize> Own<Beside<N>> for Shifted<N> {
+    fn place(&self) -> Beside<N> {
+        Beside(self.by())
     }
 }
+
+/// At its index.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct AtIndex;
+
+impl AtIndex {
+    #[inline]
+    const fn of<const N: usize>(self, index: [usize; N]) -> [usize; N] {
+        index
+    }
+}
+
+/// So far from there.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<const N: usize>([isize; N]);
+
+impl<const N: usize> Beside<N> {
+    #[inline]
+    fn of(self, index: [usize; N]) -> [usize; N] {
+        std::array::from_fn(|dim| index[dim].wrapping_add_signed(self.0[dim]))
+    }
+}
+
+#[doc(hidden)]
+pub struct OwnElements<'m, T, P, const N: usize> {
+    elements: AccessedElements<'m, T, N>,
+    place: P,
+}
+
+/// One element for each item, in an order that is that of items.
+macro_rules! own_element {
+    ($mapper:ty, $place:ty) => {
+        impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, $mapper> {
+            type ItemView<'a> = &'a T;
+            type RowView<'a> = &'a [T];
+            type Plan = $place;
+            type Bound<'m> = OwnElements<'m, T, $place, N>;
+            type Rows<'r> = &'r [T];
+            type Cursor<'r> = &'r [T];
+
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<$place> {
+                let place = Own::place(&self.mapper);
+                self.lower_to::<N>(lowering)?;
+                Ok(place)
+            }
+
+            unsafe fn bind<'m>(
+                place: &'m $place,
+                memory: &mut Memories<'_, 'm>,
+            ) -> Self::Bound<'m> {
+                // SAFETY: passed on.
+                let elements = unsafe { AccessedElements::new(next(memory)) };
+                OwnElements { elements, place: *place }
+            }
+
+            #[inline]
+            fn joins(bound: &Self::Bound<'_>, rows: &Rows<N>) -> bool {
+                bound.elements.are_side_by_side(rows)
+            }
+
+            #[inline]
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> &'r [T] {
+                // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side, and nobody
+                // writes what is bound to a read, not through another access of the task either: see `BoundMemory`.
+                unsafe {
+                    bound.elements.run(
+                        bound.place.of(rows.first().start()),
+                        rows.count() * rows.first().len(),
+                    )
+                }
+            }
+
+            #[inline]
+            unsafe fn row<'a>(
+                rows: &'a mut Self::Rows<'_>,
+                n: usize,
+                row: &Row<N>,
+            ) -> Self::Cursor<'a> {
+                &rows[n * row.len()..][..row.len()]
+            }
+
+            #[inline]
+            fn segment<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                start: usize,
+                segment: &Row<N>,
+            ) -> Self::Cursor<'a> {
+                &cursor[start..][..segment.len()]
+            }
+
+            #[inline]
+            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+                cursor
+            }
+
+            #[inline]
+            fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a T {
+                &cursor[i]
+            }
+        }
+
+        impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, $mapper> {
+            type ItemView<'a> = &'a mut T;
+            type RowView<'a> = &'a mut [T];
+            type Plan = $place;
+            type Bound<'m> = OwnElements<'m, T, $place, N>;
+            type Rows<'r> = &'r mut [T];
+            type Cursor<'r> = &'r mut [T];
+
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<$place> {
+                let place = Own::place(&self.mapper);
+                self.lower_to::<N>(lowering)?;
+                Ok(place)
+            }
+
+            unsafe fn bind<'m>(
+                place: &'m $place,
+                memory: &mut Memories<'_, 'm>,
+            ) -> Self::Bound<'m> {
+                // SAFETY: passed on.
+                let elements = unsafe { AccessedElements::new(next(memory)) };
+                OwnElements { elements, place: *place }
+            }
+
+            #[inline]
+            fn joins(bound: &Self::Bound<'_>, rows: &Rows<N>) -> bool {
+                bound.elements.are_side_by_side(rows)
+            }
+
+            #[inline]
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> &'r mut [T] {
+                // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side; live rows
+                // share no items, and nobody else touches what is bound to a write: see `BoundMemory`.
+                unsafe {
+                    bound.elements.run_mut(
+                        bound.place.of(rows.first().start()),
+                        rows.count() * rows.first().len(),
+                    )
+                }
+            }
+
+            #[inline]
+            unsafe fn row<'a>(
+                rows: &'a mut Self::Rows<'_>,
+                n: usize,
+                row: &Row<N>,
+            ) -> Self::Cursor<'a> {
+                &mut rows[n * row.len()..][..row.len()]
+            }
+
+            #[inline]
+            fn segment<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                start: usize,
+                segment: &Row<N>,
+            ) -> Self::Cursor<'a> {
+                &mut cursor[start..][..segment.len()]
+            }
+
+            #[inline]
+            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+                cursor
+            }
+
+            #[inline]
+            fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a mut T {
+                &mut cursor[i]
+            }
+        }
+    };
+}
+
+own_element!(OneToOne, AtIndex);
+own_element!(Shifted<N>, Beside<N>);
 
 /// A neighbourhood access without its buffer handle.
 #[doc(hidden)]
