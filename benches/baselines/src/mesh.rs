@@ -49,7 +49,7 @@ struct Sphere {
 
 impl Sphere {
     fn new() -> Self {
-        let mesh = Mesh::sphere(LEVELS);
+        let mesh = Mesh::sphere(LEVELS).expect("these are not too many triangles");
         let cell = |beside| Cell { beside, conductances: [CONDUCTANCE; 3] };
         let centres = (0..mesh.triangles.len()).map(|at| mesh.centre(at)).collect();
         Self { cells: mesh.neighbours().into_iter().map(cell).collect(), centres }

@@ -1,7 +1,8 @@
 //! How heat spreads over a surface of triangles, on every node and device there is: finite volumes on an
-//! unstructured mesh, from a file or a sphere.
+//! unstructured mesh. The surface is a cow, Keenan Crane's Spot, unless a file or a sphere is asked for.
 //!
 //! ```text
+//! cargo run --release --example mesh -- --refine 2 --steps 5000
 //! cargo run --release --example mesh -- --sphere 6 --steps 2000 --verify
 //! CELERITY_NODES=2 CELERITY_DEVICES=2 cargo run --release --example mesh -- --mesh bunny.obj
 //! ```
@@ -22,7 +23,7 @@ mod stopwatch;
 mod support;
 mod twin;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -36,8 +37,11 @@ use partition::{Cell, Parts};
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
 
+/// The surface if no other one is asked for.
+const SPOT: &str = include_str!("../data/spot.obj");
+
 /// Lets heat spread over a surface of triangles, one end of which is warm at the start, and draws the
-/// surface.
+/// surface: a cow, unless another one is asked for.
 ///
 /// CELERITY_NODES and CELERITY_DEVICES choose how many nodes and devices share
 /// the work; the result does not depend on them.
@@ -48,8 +52,12 @@ struct Options {
     #[arg(long, value_name = "FILE.obj", conflicts_with = "sphere")]
     mesh: Option<PathBuf>,
     /// A sphere instead: of 20 triangles, each of which is cut into four, so many times.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(..=12))]
-    sphere: u32,
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(..=12))]
+    sphere: Option<u32>,
+    /// Cuts each triangle of whichever surface into four, so many times.
+    #[arg(long, value_name = "TIMES", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(..=12))]
+    refine: u32,
     /// Time steps, as long as is stable.
     #[arg(long, default_value_t = 500)]
     steps: u64,
@@ -108,9 +116,10 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     check_writable(&options.out)?;
-    let mesh = match &options.mesh {
-        Some(path) => Mesh::read(path)?,
-        None => Mesh::sphere(options.sphere),
+    let mesh = match (&options.mesh, options.sphere) {
+        (Some(path), _) => Mesh::read(path, options.refine)?,
+        (None, Some(levels)) => Mesh::sphere(levels + options.refine)?,
+        (None, None) => Mesh::parse(Path::new("spot.obj"), SPOT, options.refine)?,
     };
     let surface = Surface::new(mesh);
     let outcome = celerity::run(|queue| spread(queue, options, &surface))?;

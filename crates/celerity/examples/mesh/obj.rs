@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Mesh {
     pub(crate) corners: Vec<[f32; 3]>,
     pub(crate) triangles: Vec<[u32; 3]>,
-    /// The line of each triangle in its file, from 1; empty for a mesh that was made.
-    lines: Vec<usize>,
 }
+
+/// Triangles of a mesh at the most: as many as a sphere has of 12 levels. Sides of all triangles are counted with
+/// 32 bits.
+const MOST: u64 = 20 << (2 * 12);
 
 /// A side of a triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,18 +33,34 @@ pub(crate) enum MeshError {
     Line { path: PathBuf, line: usize, what: String },
     #[error("{}: no triangles; a line such as \"f 1 2 3\" is one", .path.display())]
     Empty { path: PathBuf },
+    #[error(
+        "{triangles} triangles are too many: at most {MOST} fit into memory and 32-bit numbers; cut \
+         them into four less often"
+    )]
+    TooMany { triangles: u64 },
 }
 
 impl Mesh {
-    /// The mesh in a file: lines that begin with `v` are corners, those with `f` triangles.
+    /// The mesh in a file, as [`parse`](Self::parse) has it.
     ///
     /// # Errors
-    /// What the operating system says against reading it, or the first line that is wrong.
-    pub(crate) fn read(path: &Path) -> Result<Self, MeshError> {
+    /// As that, and what the operating system says against reading the file.
+    pub(crate) fn read(path: &Path, levels: u32) -> Result<Self, MeshError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| MeshError::Read { path: path.to_owned(), source })?;
+        Self::parse(path, &text, levels)
+    }
+
+    /// The mesh in the text of a file: lines that begin with `v` are corners, those with `f` triangles. Each triangle
+    /// is cut into four `levels` times, and the surface stays the same.
+    ///
+    /// # Errors
+    /// The first line that is wrong, or whose triangle is too small to be cut so often; too many triangles.
+    pub(crate) fn parse(path: &Path, text: &str, levels: u32) -> Result<Self, MeshError> {
         let at = |line| move |what| MeshError::Line { path: path.to_owned(), line, what };
-        let mut mesh = Self { corners: Vec::new(), triangles: Vec::new(), lines: Vec::new() };
+        let mut mesh = Self { corners: Vec::new(), triangles: Vec::new() };
+        // Of each triangle, from 1.
+        let mut lines = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split_whitespace();
             match words.next() {
@@ -50,7 +68,7 @@ impl Mesh {
                 Some("f") => {
                     let triangle = triangle(words, mesh.corners.len()).map_err(at(line))?;
                     mesh.triangles.push(triangle);
-                    mesh.lines.push(line);
+                    lines.push(line);
                 }
                 // Normals, textures, names and materials are of no concern here.
                 _ => {}
@@ -59,12 +77,24 @@ impl Mesh {
         if mesh.triangles.is_empty() {
             return Err(MeshError::Empty { path: path.to_owned() });
         }
-        mesh.check().map_err(|(triangle, what)| at(mesh.lines[triangle])(what))?;
+        check_count(mesh.triangles.len(), levels)?;
+        mesh.check().map_err(|(triangle, what)| at(lines[triangle])(what))?;
+        for level in 1..=levels {
+            mesh.refine(|[x, y, z]| [0.5 * x, 0.5 * y, 0.5 * z]);
+            if let Some(part) = mesh.flat() {
+                let what = format!("cut into four {levels} times, parts of it have no area");
+                return Err(at(lines[part >> (2 * level)])(what));
+            }
+        }
         Ok(mesh)
     }
 
-    /// A sphere of radius 1: an icosahedron whose triangles are cut into four, so many times.
-    pub(crate) fn sphere(levels: u32) -> Self {
+    /// A sphere of radius 1: an icosahedron whose triangles are cut into four `levels` times, each time by
+    /// corners on the sphere.
+    ///
+    /// # Errors
+    /// More than 12 levels: too many triangles.
+    pub(crate) fn sphere(levels: u32) -> Result<Self, MeshError> {
         const GOLDEN: f32 = 1.618_034;
         let mut corners = Vec::new();
         for [a, b] in [[-1.0, GOLDEN], [1.0, GOLDEN], [-1.0, -GOLDEN], [1.0, -GOLDEN]] {
@@ -79,13 +109,15 @@ impl Mesh {
                 }
             }
         }
-        let mut mesh = Self { corners, triangles, lines: Vec::new() };
-        (0..levels).for_each(|_| mesh.refine());
-        mesh
+        check_count(triangles.len(), levels)?;
+        let mut mesh = Self { corners, triangles };
+        (0..levels).for_each(|_| mesh.refine(unit));
+        Ok(mesh)
     }
 
-    /// Cuts each triangle of a sphere into four.
-    fn refine(&mut self) {
+    /// Cuts each triangle into four, which take its place one behind the other. `place` says where the corner of a
+    /// side is that has this sum of its ends.
+    fn refine(&mut self, place: impl Fn([f32; 3]) -> [f32; 3]) {
         // Of each side of each triangle.
         let mut middles = vec![[0; 3]; self.triangles.len()];
         for common in self.sides().chunk_by(|a, b| a.corners == b.corners) {
@@ -93,7 +125,7 @@ impl Mesh {
             for side in common {
                 middles[side.triangle()][side.number()] = self.corners.len() as u32;
             }
-            self.corners.push(unit([a[0] + b[0], a[1] + b[1], a[2] + b[2]]));
+            self.corners.push(place([a[0] + b[0], a[1] + b[1], a[2] + b[2]]));
         }
         let cut = |([a, b, c], [ab, bc, ca]): ([u32; 3], [u32; 3])| {
             [[a, ab, ca], [ab, b, bc], [ca, bc, c], [ab, bc, ca]]
@@ -132,9 +164,7 @@ impl Mesh {
     /// Whether each triangle has an area, and each side two triangles at most; or which triangle is
     /// wrong.
     fn check(&self) -> Result<(), (usize, String)> {
-        let flat =
-            (0..self.triangles.len()).find(|&at| self.area(at).is_nan() || self.area(at) <= 0.0);
-        if let Some(at) = flat {
+        if let Some(at) = self.flat() {
             return Err((at, "a triangle without an area".to_owned()));
         }
         let sides = self.sides();
@@ -145,6 +175,11 @@ impl Mesh {
             }
             None => Ok(()),
         }
+    }
+
+    /// The first triangle without an area.
+    fn flat(&self) -> Option<usize> {
+        (0..self.triangles.len()).find(|&at| self.area(at).is_nan() || self.area(at) <= 0.0)
     }
 
     /// The corners of a triangle.
@@ -181,6 +216,12 @@ impl Side {
     }
 }
 
+/// Whether so many triangles are few enough, each of which is cut into four so many times.
+fn check_count(triangles: usize, levels: u32) -> Result<(), MeshError> {
+    let triangles = 4_u64.saturating_pow(levels).saturating_mul(triangles as u64);
+    if triangles <= MOST { Ok(()) } else { Err(MeshError::TooMany { triangles }) }
+}
+
 fn corner<'a>(words: impl Iterator<Item = &'a str>) -> Result<[f32; 3], String> {
     let numbers: Vec<f32> = words
         .take(3)
@@ -213,11 +254,11 @@ fn triangle<'a>(words: impl Iterator<Item = &'a str>, known: usize) -> Result<[u
     })
 }
 
-fn minus(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+pub(crate) fn minus(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     [0, 1, 2].map(|axis| a[axis] - b[axis])
 }
 
-fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+pub(crate) fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 

@@ -1,8 +1,15 @@
 //! Heat on surfaces of triangles: the same temperatures on every cluster and in any number of parts,
-//! surfaces with edges and of one triangle, and errors that point into files.
+//! surfaces with edges and of one triangle, finer surfaces, and errors that point into files.
+
+#[path = "../../examples/mesh/obj.rs"]
+#[expect(dead_code, reason = "nothing is read from files or drawn here")]
+mod obj;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use obj::{Mesh, MeshError};
 
 use crate::{CLUSTERS, Folder, cluster, fail, on_cluster, succeed};
 
@@ -36,6 +43,71 @@ fn equals_its_sequential_twin_on_every_cluster() {
 }
 
 #[test]
+fn spreads_heat_over_a_cow_and_finer_surfaces() {
+    let folder = Folder::new("mesh_finer");
+    let square = folder.path("square.obj");
+    fs::write(&square, SQUARE).unwrap();
+    let square = square.to_str().unwrap();
+    let surfaces: [(&[&str], &str); 5] = [
+        (&[], "5856 triangles"),
+        (&["--refine", "1"], "23424 triangles"),
+        (&["--mesh", square, "--refine", "5"], "2048 triangles"),
+        (&["--sphere", "1", "--refine", "2"], "1280 triangles"),
+        (&["--sphere", "3"], "1280 triangles"),
+    ];
+    let of_surface = |(surface, triangles): &(&[&str], &str)| {
+        let on = |(nodes, devices)| {
+            let mut run = on_cluster("mesh", nodes, devices);
+            run.args(*surface).args(["--steps", "12", "--out"]).arg(folder.path("out.png"));
+            assert!(succeed(&mut run).contains(triangles));
+            checksum(&mut run)
+        };
+        let [one, four] = [(1, 1), (2, 2)].map(on);
+        assert_eq!(one, four, "{surface:?}");
+        one
+    };
+    let found = surfaces.each_ref().map(of_surface);
+    assert_eq!(found[3], found[4], "a finer sphere is a sphere");
+}
+
+#[test]
+fn finer_surfaces_have_the_same_area() {
+    const SPOT: &str = include_str!("../../examples/data/spot.obj");
+    let area =
+        |mesh: &Mesh| -> f64 { (0..mesh.triangles.len()).map(|at| f64::from(mesh.area(at))).sum() };
+    for (text, edges) in [(SPOT, 0), (SQUARE, 4)] {
+        let mesh = |levels| Mesh::parse(Path::new("mesh.obj"), text, levels).unwrap();
+        let coarse = mesh(0);
+        for levels in 1..=3 {
+            let fine = mesh(levels);
+            assert_eq!(fine.triangles.len(), coarse.triangles.len() << (2 * levels));
+            let (actual, expected) = (area(&fine), area(&coarse));
+            // Corners are rounded to 24 bits, and sides are a hundredth long.
+            assert!((actual - expected).abs() < 1e-5 * expected, "{actual} and {expected}");
+            let open = fine.neighbours().into_iter().flatten().filter(Option::is_none).count();
+            assert_eq!(open, edges << levels, "sides at an edge");
+        }
+    }
+}
+
+#[test]
+fn refuses_more_triangles_than_there_can_be() {
+    for (surface, triangles) in [
+        (["--sphere", "12", "--refine", "1"], "1342177280 triangles are too many"),
+        (["--parts", "1", "--refine", "8"], "383778816 triangles are too many"),
+    ] {
+        let message = fail(on_cluster("mesh", 1, 1).args(surface));
+        assert!(message.contains(triangles) && message.contains("at most 335544320"), "{message}");
+    }
+    let message = fail(on_cluster("mesh", 1, 1).args(["--refine", "13"]));
+    assert!(message.contains("--refine"), "{message}");
+    let tiny = "v 1 0 0\nv 1.0000001 0 0\nv 0 1 0\n\nf 1 2 3\n";
+    let error = Mesh::parse(Path::new("tiny.obj"), tiny, 3).unwrap_err();
+    assert!(matches!(error, MeshError::Line { line: 5, .. }), "{error}");
+    assert!(error.to_string().contains("cut into four 3 times"), "{error}");
+}
+
+#[test]
 fn reads_surfaces_with_edges_and_of_one_triangle() {
     let folder = Folder::new("mesh_small");
     let (square, one) = (folder.path("square.obj"), folder.path("one.obj"));
@@ -62,15 +134,16 @@ fn heat_goes_where_there_is_none() {
         succeed(&mut run);
         image::open(path).unwrap().into_rgb8()
     };
+    // How red pixels are, whatever light they are in.
     let reds = |picture: &image::RgbImage| {
-        picture
-            .pixels()
-            .map(|pixel| u64::from(pixel.0[0]))
-            .collect::<std::collections::BTreeSet<_>>()
+        let red = |&image::Rgb([red, _, blue]): &image::Rgb<u8>| {
+            8 * u32::from(red) / (u32::from(red) + u32::from(blue))
+        };
+        picture.pixels().map(red).collect::<std::collections::BTreeSet<_>>()
     };
-    // Warm, cold and nothing; then much in between.
-    assert_eq!(reds(&picture("0")).len(), 3);
-    assert!(reds(&picture("20")).len() > 10);
+    // Cold, nothing and warm; then what is in between.
+    assert_eq!(Vec::from_iter(reds(&picture("0"))), [1, 4, 6]);
+    assert!(reds(&picture("20")).len() > 4);
 }
 
 #[test]
