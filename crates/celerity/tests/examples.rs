@@ -132,7 +132,8 @@ fn wave_sim_without_frames_draws_nothing() {
 fn game_of_life_equals_its_sequential_twin_on_every_cluster() {
     let folder = Folder::new("game_of_life_clusters");
     let mut pictures = Vec::new();
-    for (kernel, cut) in [("row", "rows"), ("item", "rows"), ("row", "tiles"), ("item", "tiles")] {
+    for (kernel, cut) in [("row", "bands"), ("item", "bands"), ("row", "tiles"), ("item", "tiles")]
+    {
         for (nodes, devices) in CLUSTERS {
             let picture = folder.path(&format!("{kernel}_{cut}_{nodes}_{devices}.png"));
             let mut run = on_cluster("game_of_life", nodes, devices);
@@ -151,7 +152,7 @@ fn game_of_life_equals_its_sequential_twin_on_every_cluster() {
 fn game_of_life_goes_around_in_worlds_that_are_no_wider_than_a_border() {
     let folder = Folder::new("game_of_life_small");
     for (size, steps) in [("1", "3"), ("2", "4"), ("3", "5"), ("5", "0")] {
-        for cut in ["rows", "tiles"] {
+        for cut in ["bands", "tiles"] {
             let mut run = on_cluster("game_of_life", 2, 2);
             run.args(["--verify", "--size", size, "--steps", steps, "--cut", cut]);
             succeed(run.arg("--out").arg(folder.path("small.png")));
@@ -536,6 +537,62 @@ fn dry_runs_schedule_every_program_for_many_nodes() {
     }
     let left = fs::read_dir(folder.path("")).unwrap().count();
     assert_eq!(left, 0, "a dry run writes no files");
+}
+
+/// Programs that are told how their index spaces are cut, and what makes them small.
+const CUT: [(&str, &[&str]); 10] = [
+    ("cahn_hilliard", &["--size", "11", "--steps", "6"]),
+    ("game_of_life", &["--size", "37", "--steps", "9"]),
+    ("jacobi", &["--size", "41", "--steps", "30"]),
+    ("mandelbrot", &["--size", "31", "--bands", "2"]),
+    ("matmul", &["--size", "80", "--steps", "2"]),
+    ("matmul", &["--size", "80", "--steps", "2", "--kernel", "item"]),
+    ("matmul", &["--size", "288", "--kernel", "panel"]),
+    ("matmul", &["--size", "384", "--kernel", "block"]),
+    ("pendulum", &["--size", "17", "--steps", "200"]),
+    ("wave_sim", &["--size", "61", "--steps", "20"]),
+];
+
+#[test]
+fn programs_compute_the_same_in_bands_in_tiles_and_in_chunks() {
+    let folder = Folder::new("cuts");
+    for (example, small) in CUT {
+        let run = |cut: &str, chunks: &str| {
+            let mut run = on_cluster(example, 2, 2);
+            run.env("CELERITY_CHECK", "on").current_dir(folder.path("")).args(small);
+            run.args(["--verify", "--checksum", "--cut", cut, "--oversubscribe", chunks]);
+            let output = succeed(&mut run);
+            assert!(output.contains("verified"), "{output}");
+            let (_, checksum) = output.split_once("checksum=").expect("there is a RESULT line");
+            checksum.split_whitespace().next().unwrap().to_owned()
+        };
+        let whole = run("bands", "1");
+        for (cut, chunks) in [("bands", "3"), ("tiles", "1"), ("tiles", "3")] {
+            assert_eq!(run(cut, chunks), whole, "{example} in {cut}, {chunks} per device");
+        }
+        for wrong in [["--cut", "circles"], ["--oversubscribe", "0"], ["--oversubscribe", "65"]] {
+            let message = fail(on_cluster(example, 1, 1).args(wrong));
+            assert!(message.contains(wrong[0]), "{message}");
+        }
+    }
+}
+
+#[test]
+fn programs_are_cut_as_they_are_told() {
+    let folder = Folder::new("cut_graphs");
+    let path = folder.path("graphs.txt");
+    // Of groups of 128 × 128 elements there are not enough for chunks.
+    for (example, small) in CUT.into_iter().filter(|(_, small)| !small.contains(&"block")) {
+        let graphs = |[cut, chunks]: [&str; 2]| {
+            let mut run = on_cluster(example, 4, 1);
+            run.env("CELERITY_PRINT_GRAPHS", &path).current_dir(folder.path("")).args(small);
+            succeed(run.args(["--cut", cut, "--oversubscribe", chunks]));
+            fs::read_to_string(&path).unwrap()
+        };
+        let ways = [["bands", "1"], ["bands", "3"], ["tiles", "1"], ["tiles", "3"]];
+        let different: std::collections::BTreeSet<_> = ways.into_iter().map(graphs).collect();
+        assert_eq!(different.len(), ways.len(), "{example} {small:?}");
+    }
 }
 
 /// An example, to be run on so many nodes of so many devices.

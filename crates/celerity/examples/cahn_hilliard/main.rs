@@ -10,6 +10,8 @@
 //! which are large in three dimensions. How the box is cut, and into how many chunks per device,
 //! counts more than in two: `--cut` and `--oversubscribe`, as in CCGrid 2023, figure 4.
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/film.rs"]
 mod film;
 #[path = "../support/numbers.rs"]
@@ -34,6 +36,7 @@ use celerity_example_kernels::cahn_hilliard::{
 };
 use clap::{Parser, ValueEnum};
 
+use cut::Cuts;
 use film::Film;
 use numbers::positive;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
@@ -75,13 +78,8 @@ struct Options {
     /// How the kernels are written: for one cell or for a run of cells.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
-    /// How the box is cut into parts.
-    #[arg(long, value_enum, default_value_t = Cut::Slabs)]
-    cut: Cut,
-    /// Chunks that each device's share of a step is cut into: planes at its border can
-    /// travel while the others are computed.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    oversubscribe: u32,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Compares mixture and energies with those of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -102,14 +100,6 @@ enum Kernel {
     Item,
     /// Called for each run of cells; vectorises.
     Row,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Cut {
-    /// Along one dimension.
-    Slabs,
-    /// Along two, so that parts have less surface when there are many.
-    Tiles,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -267,12 +257,7 @@ impl<'q> Alloy<'q> {
 
     /// A task, cut as the options say.
     fn task(&self, name: &str) -> celerity::TaskBuilder<'q> {
-        let chunks = Hint::Oversubscribe(self.options.oversubscribe as usize);
-        let task = self.queue.task(name).hint(chunks);
-        match self.options.cut {
-            Cut::Slabs => task,
-            Cut::Tiles => task.hint(Hint::TiledSplit),
-        }
+        self.options.cuts.in_chunks(self.queue.task(name))
     }
 
     /// The sum of all cells' energies, when they are known.

@@ -8,6 +8,8 @@
 //! Opposite edges of the world meet: its kernel reads a periodic neighbourhood, and nothing in this
 //! program copies borders.
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/film.rs"]
 mod film;
 #[path = "../support/stopwatch.rs"]
@@ -25,6 +27,7 @@ use celerity::prelude::*;
 use celerity_example_kernels::life::{life_fill, life_step, life_step_row};
 use clap::{Parser, ValueEnum};
 
+use cut::Cuts;
 use film::Film;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, progress_bar};
@@ -54,9 +57,8 @@ struct Options {
     /// How the kernel is written: for one cell or for a run of cells.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
-    /// How the world is cut among devices.
-    #[arg(long, value_enum, default_value_t = Cut::Rows)]
-    cut: Cut,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Compares the last generation with that of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -70,14 +72,6 @@ enum Kernel {
     Item,
     /// Called for each run of cells of a row; vectorises.
     Row,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Cut {
-    /// Into bands of rows.
-    Rows,
-    /// Into tiles.
-    Tiles,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +149,8 @@ fn play(
     let mut current = queue.buffer::<u8, 2>(range).named("world");
     let mut other = queue.buffer::<u8, 2>(range).named("next world");
     let fill = life_fill { seed: options.seed };
-    queue.task("fill").launch(range, current.write(one_to_one()), fill)?;
+    let task = options.cuts.among_devices(queue.task("fill"));
+    task.launch(range, current.write(one_to_one()), fill)?;
 
     let bar = progress_bar(options.steps, queue.is_root());
     let mut frame = 0;
@@ -179,8 +174,8 @@ fn play(
     Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
-/// One generation. What a band reads beyond its own rows comes from its neighbours, and for the
-/// first and the last band from each other.
+/// One generation. What a part reads beyond its own cells comes from its neighbours, and at opposite edges of the
+/// world from each other.
 fn step(
     queue: &Queue,
     options: &Options,
@@ -188,11 +183,7 @@ fn step(
     world: &Buffer<u8, 2>,
 ) -> celerity::Result<()> {
     let accesses = (next.write(one_to_one()), world.read(neighborhood([1, 1]).periodic()));
-    let (range, task) = ([options.size as usize; 2], queue.task("step"));
-    let task = match options.cut {
-        Cut::Rows => task,
-        Cut::Tiles => task.hint(Hint::TiledSplit),
-    };
+    let (range, task) = (next.range(), options.cuts.in_chunks(queue.task("step")));
     match options.kernel {
         Kernel::Item => task.launch(range, accesses, life_step)?,
         Kernel::Row => task.launch(range, accesses, life_step_row)?,

@@ -11,6 +11,8 @@
 //! of an earlier step while later ones are under way, so that no device waits for the program to
 //! decide: with `--ahead 0` one can see what that would cost.
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
 #[path = "../support/mod.rs"]
@@ -26,6 +28,7 @@ use celerity_example_kernels::plate::{beginning, is_edge, mean, plate_heat, plat
 use clap::Parser;
 use image::{ImageFormat, Rgb, RgbImage};
 
+use cut::Cuts;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
 
@@ -51,6 +54,8 @@ struct Options {
     /// The picture.
     #[arg(long, value_name = "FILE.png", default_value = "jacobi.png")]
     out: PathBuf,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Compares the plate, and all changes, with those of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -118,14 +123,16 @@ fn relax(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
     let mut plate = queue.buffer::<f32, 2>([size; 2]).named("plate");
     let mut next = queue.buffer::<f32, 2>([size; 2]).named("next");
     let change = queue.buffer::<f32, 0>([]).named("change");
-    queue.task("heat").launch([size; 2], plate.write(one_to_one()), plate_heat {})?;
+    let task = options.cuts.among_devices(queue.task("heat"));
+    task.launch([size; 2], plate.write(one_to_one()), plate_heat {})?;
     let bar = progress_bar(u64::from(options.steps), queue.is_root());
     let (mut behind, mut changes) = (LookBehind::new(options.ahead as usize), Vec::new());
     for step in 0..options.steps {
         stopwatch.before_step(queue, u64::from(step))?;
         let around = plate.read(neighborhood_along_axes([1, 1]));
         let accesses = (around, next.write(one_to_one()), change.reduce(Max));
-        queue.task("relax").launch([size; 2], accesses, plate_relax {})?;
+        let task = options.cuts.in_chunks(queue.task("relax"));
+        task.launch([size; 2], accesses, plate_relax {})?;
         std::mem::swap(&mut plate, &mut next);
         bar.inc(1);
         // The change of an earlier step, while this one and others are under way.

@@ -11,6 +11,8 @@
 //! steps, those far away a few. So it is not enough that all devices have as many points: with `--bands`,
 //! rows are computed band by band, and each device has a part of each.
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/numbers.rs"]
 mod numbers;
 mod picture;
@@ -29,6 +31,7 @@ use celerity_kernel::Kernel as Compiled;
 use celerity_kernel::math::Float;
 use clap::{Parser, ValueEnum};
 
+use cut::Cuts;
 use numbers::positive;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
@@ -68,9 +71,8 @@ struct Options {
     /// Bands of rows, of which each is shared by all devices: the more, the more even is what they have to do.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     bands: u32,
-    /// Chunks that each device's share of a band is cut into.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    oversubscribe: u32,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Computes in the fast form: GPUs fuse, and points close to the border of the set escape earlier
     /// or later.
     #[arg(long)]
@@ -274,9 +276,9 @@ where
 {
     let [begin, end] = [band, band + 1].map(|band| band * size / options.bands as usize);
     let (range, accesses) = ([end - begin, size], escapes.write(one_to_one()));
-    let chunks = Hint::Oversubscribe(options.oversubscribe as usize);
     // The threads of a warp then have 4 × 8 points, which take more alike times than 32 of a row.
-    let task = queue.task("escape").offset([begin, 0]).hint(chunks).block([32, 8]);
+    let task = queue.task("escape").offset([begin, 0]).block([32, 8]);
+    let task = options.cuts.in_chunks(task);
     match options.fast {
         true => task.launch(range, accesses, mandelbrot_fast::new(corner, pitch, limit))?,
         false => task.launch(range, accesses, mandelbrot::new(corner, pitch, limit))?,

@@ -9,7 +9,7 @@ pub(crate) use linked::Cublas;
 
 #[cfg(not(feature = "cublas"))]
 mod absent {
-    use celerity::{Result, prelude::*};
+    use celerity::{Result, TaskBuilder, prelude::*};
 
     /// Says that there is none.
     #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ mod absent {
         #[expect(clippy::unused_self, reason = "with feature `cublas` it is used")]
         pub(crate) fn product(
             &self,
-            _: &Queue,
+            _: TaskBuilder<'_>,
             _: &Buffer<f32, 2>,
             _: &Buffer<f32, 2>,
             _: &Buffer<f32, 2>,
@@ -43,7 +43,7 @@ mod linked {
 
     use celerity::cuda::cudarc::cublas::{CudaBlas, Gemm, GemmConfig, sys};
     use celerity::cuda::cudarc::driver::CudaStream;
-    use celerity::{DeviceCall, DeviceView, DeviceViewMut, Result, prelude::*};
+    use celerity::{DeviceCall, DeviceView, DeviceViewMut, Result, TaskBuilder, prelude::*};
 
     type Outcome<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -65,17 +65,17 @@ mod linked {
             Err(celerity::Error::user(what))
         }
 
-        /// `next = a x`: as the kernels, a row of `next` needs a row of `a`, and all of `x`.
+        /// `next = a x`, by this task: as for the kernels, rows of `next` need rows of `a`, and columns the same of `x`.
         pub(crate) fn product(
             &self,
-            queue: &Queue,
+            task: TaskBuilder<'_>,
             next: &Buffer<f32, 2>,
             a: &Buffer<f32, 2>,
             x: &Buffer<f32, 2>,
         ) -> Result<()> {
             let handles = self.handles.clone();
             let accesses = (next.write(one_to_one()), a.read(slice(1)), x.read(slice(0)));
-            queue.task("cublas").device_call(next.range(), accesses, move |call, views| {
+            task.device_call(next.range(), accesses, move |call, views| {
                 handles.multiply(call, views)
             })?;
             Ok(())

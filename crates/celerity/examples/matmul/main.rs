@@ -3,15 +3,17 @@
 //!
 //! ```text
 //! cargo run --release --example matmul -- --size 512 --verify
-//! CELERITY_NODES=2 CELERITY_DEVICES=2 cargo run --release --example matmul -- --steps 4
+//! CELERITY_NODES=2 CELERITY_DEVICES=2 cargo run --release --example matmul -- --steps 4 --cut tiles
 //! ```
 //!
-//! The result is the same, bit for bit, however the work is split.
+//! The result is the same, bit for bit, however the work is split. A band of it needs all of `x`, a tile only columns.
 //!
 //! On GPUs, and built with feature `cublas`, `--cublas` lets cuBLAS multiply; its sums are in an
 //! order of its own.
 
 mod cublas;
+#[path = "../support/cut.rs"]
+mod cut;
 mod panels;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
@@ -20,14 +22,15 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use celerity::Platform;
 use celerity::prelude::*;
+use celerity::{Platform, TaskBuilder};
 use celerity_example_kernels::blocks::{BLOCK, EDGE, SIDE, matmul_blocks};
 use celerity_example_kernels::groups::{TILE, matmul};
 use celerity_example_kernels::linear::{element, matrix_fill, multiply};
 use clap::{Parser, ValueEnum};
 
 use cublas::Cublas;
+use cut::Cuts;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 
 /// Which matrices.
@@ -52,6 +55,8 @@ struct Options {
     /// Calls cuBLAS instead of a kernel, which needs GPUs.
     #[arg(long, conflicts_with = "kernel")]
     cublas: bool,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Compares the result with that of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -155,8 +160,8 @@ fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Re
     let a = queue.buffer::<f32, 2>(range).named("a");
     let mut x = queue.buffer::<f32, 2>(range).named("x");
     let mut next = queue.buffer::<f32, 2>(range).named("next");
-    fill(queue, &a, SEED_A, scale(options))?;
-    fill(queue, &x, SEED_X, 1.0)?;
+    fill(queue, options, &a, SEED_A, scale(options))?;
+    fill(queue, options, &x, SEED_X, 1.0)?;
     queue.barrier()?;
 
     let cublas = Cublas::default();
@@ -164,8 +169,8 @@ fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Re
     for number in 0..options.steps {
         stopwatch.before_step(queue, u64::from(number))?;
         match options.cublas {
-            true => cublas.product(queue, &next, &a, &x)?,
-            false => product(queue, options.kernel, &next, &a, &x)?,
+            true => cublas.product(options.cuts.in_chunks(queue.task("cublas")), &next, &a, &x)?,
+            false => product(queue, options, &next, &a, &x)?,
         }
         std::mem::swap(&mut x, &mut next);
     }
@@ -181,32 +186,39 @@ fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Re
     Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
-fn fill(queue: &Queue, matrix: &Buffer<f32, 2>, seed: u64, scale: f32) -> celerity::Result<()> {
-    let fill = matrix_fill { seed, scale };
-    queue.task("fill").launch(matrix.range(), matrix.write(one_to_one()), fill)?;
+fn fill(
+    queue: &Queue,
+    options: &Options,
+    matrix: &Buffer<f32, 2>,
+    seed: u64,
+    scale: f32,
+) -> celerity::Result<()> {
+    let task = options.cuts.among_devices(queue.task("fill"));
+    task.launch(matrix.range(), matrix.write(one_to_one()), matrix_fill { seed, scale })?;
     Ok(())
 }
 
-/// `next = a x`: a row of `next` needs a row of `a`, and all of `x`.
+/// `next = a x`: rows of `next` need rows of `a`, and columns the same of `x`. So a band needs all of `x`, a tile
+/// a part of both.
 fn product(
     queue: &Queue,
-    kernel: Kernel,
+    options: &Options,
     next: &Buffer<f32, 2>,
     a: &Buffer<f32, 2>,
     x: &Buffer<f32, 2>,
 ) -> celerity::Result<()> {
     let accesses = (next.write(one_to_one()), a.read(slice(1)), x.read(slice(0)));
-    let (task, range) = (queue.task("product"), next.range());
-    match kernel {
+    let (task, range) = (options.cuts.in_chunks(queue.task("product")), next.range());
+    match options.kernel {
         Kernel::Item => task.launch(range, accesses, multiply)?,
         Kernel::Group => {
             task.launch(nd_range(range, [TILE, TILE]), accesses, matmul { shared: range[0] })?
         }
         Kernel::Panel => {
             check_size("panel", range, panels::MULTIPLE)?;
-            return panels::product(queue, next, a, x);
+            return panels::product(options.cuts.in_chunks(panels::task(queue)), next, a, x);
         }
-        Kernel::Block => return product_by_blocks(queue, next, a, x),
+        Kernel::Block => return product_by_blocks(task, next, a, x),
     };
     Ok(())
 }
@@ -223,7 +235,7 @@ fn check_size(kernel: &str, [size, _]: [usize; 2], multiple: usize) -> celerity:
 
 /// The same, with an item for each block of `next`.
 fn product_by_blocks(
-    queue: &Queue,
+    task: TaskBuilder<'_>,
     next: &Buffer<f32, 2>,
     a: &Buffer<f32, 2>,
     x: &Buffer<f32, 2>,
@@ -234,7 +246,7 @@ fn product_by_blocks(
     let columns = per_dimension([Side::all(), Side::along(1).stride(BLOCK)]);
     let accesses = (next.write(blocks([BLOCK; 2])), a.read(rows), x.read(columns));
     let kernel = matmul_blocks { shared: size };
-    queue.task("product").launch(nd_range([size / BLOCK; 2], [SIDE; 2]), accesses, kernel)?;
+    task.launch(nd_range([size / BLOCK; 2], [SIDE; 2]), accesses, kernel)?;
     Ok(())
 }
 

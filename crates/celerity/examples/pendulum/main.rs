@@ -10,6 +10,8 @@
 //! 2019, section 4). How long a point takes differs by much, though: the farther from the centre, the
 //! longer its pendulum swings.
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/numbers.rs"]
 mod numbers;
 #[path = "../support/stopwatch.rs"]
@@ -27,6 +29,7 @@ use celerity_example_kernels::pendulum::{LOWEST, Rest, Swing, pendulum, place, s
 use clap::Parser;
 use image::{ImageFormat, Rgb, RgbImage};
 
+use cut::Cuts;
 use numbers::positive;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
@@ -68,9 +71,8 @@ struct Options {
     /// The picture.
     #[arg(long, value_name = "FILE.png", default_value = "pendulum.png")]
     out: PathBuf,
-    /// Chunks that each device's share is cut into.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    oversubscribe: u32,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Compares the board with that of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -169,8 +171,7 @@ fn let_go(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
         let accesses = (rest.write(one_to_one()), after.write(one_to_one()), magnets.read(all()));
         let kernel =
             pendulum { reach: options.reach, parameters: options.swing(), steps: options.steps };
-        let chunks = Hint::Oversubscribe(options.oversubscribe as usize);
-        queue.task("swing").hint(chunks).launch(range, accesses, kernel)?;
+        options.cuts.in_chunks(queue.task("swing")).launch(range, accesses, kernel)?;
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -7,6 +7,8 @@
 //!
 //! The field comes out the same, bit for bit, however it is split.
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/film.rs"]
 mod film;
 mod physics;
@@ -25,6 +27,7 @@ use celerity::prelude::*;
 use celerity_example_kernels::wave::{wave_fill, wave_first, wave_step, wave_step_row};
 use clap::{Parser, ValueEnum};
 
+use cut::Cuts;
 use film::Film;
 use physics::COURANT_SQUARED;
 use picture::paint;
@@ -53,13 +56,8 @@ struct Options {
     /// How the kernel is written: for one cell or for a run of cells.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
-    /// How the field is cut into parts.
-    #[arg(long, value_enum, default_value_t = Cut::Bands)]
-    cut: Cut,
-    /// Chunks that each device's share of a step is cut into: rows at its border can
-    /// travel while the others are computed.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    oversubscribe: u32,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Compares the final field with that of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -73,23 +71,6 @@ enum Kernel {
     Item,
     /// Called for each run of cells of a row; vectorises.
     Row,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Cut {
-    /// Along rows.
-    Bands,
-    /// Along rows and columns, so that parts have less border when there are many.
-    Tiles,
-}
-
-impl Cut {
-    fn hint(self) -> Hint {
-        match self {
-            Self::Bands => Hint::BandSplit,
-            Self::Tiles => Hint::TiledSplit,
-        }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -195,7 +176,8 @@ fn simulate(
 
 fn fill(queue: &Queue, options: &Options, u: &Buffer<f32, 2>) -> celerity::Result<()> {
     let fill = wave_fill { size: u.range()[0] };
-    queue.task("fill").hint(options.cut.hint()).launch(u.range(), u.write(one_to_one()), fill)?;
+    let task = options.cuts.among_devices(queue.task("fill"));
+    task.launch(u.range(), u.write(one_to_one()), fill)?;
     Ok(())
 }
 
@@ -207,7 +189,8 @@ fn first_step(
 ) -> celerity::Result<()> {
     let accesses = (up.write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
     let first = wave_first { c: COURANT_SQUARED };
-    queue.task("first_step").hint(options.cut.hint()).launch(u.range(), accesses, first)?;
+    let task = options.cuts.among_devices(queue.task("first_step"));
+    task.launch(u.range(), accesses, first)?;
     Ok(())
 }
 
@@ -218,8 +201,8 @@ fn step(
     u: &Buffer<f32, 2>,
 ) -> celerity::Result<()> {
     let accesses = (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
-    let (range, c, chunks) = (u.range(), COURANT_SQUARED, options.oversubscribe as usize);
-    let task = queue.task("step").hint(options.cut.hint()).hint(Hint::Oversubscribe(chunks));
+    let (range, c) = (u.range(), COURANT_SQUARED);
+    let task = options.cuts.in_chunks(queue.task("step"));
     match options.kernel {
         Kernel::Item => task.launch(range, accesses, wave_step { c })?,
         Kernel::Row => task.launch(range, accesses, wave_step_row { c })?,

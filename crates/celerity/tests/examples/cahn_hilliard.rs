@@ -9,7 +9,7 @@ use crate::{CLUSTERS, Folder, cluster, fail, on_cluster, succeed};
 fn equals_its_sequential_twin_on_every_cluster() {
     let folder = Folder::new("cahn_hilliard_clusters");
     let mut pictures = Vec::new();
-    for (kernel, cut) in [("row", "slabs"), ("item", "slabs"), ("row", "tiles"), ("item", "tiles")]
+    for (kernel, cut) in [("row", "bands"), ("item", "bands"), ("row", "tiles"), ("item", "tiles")]
     {
         for (nodes, devices) in CLUSTERS {
             let picture = folder.path(&format!("{kernel}_{cut}_{nodes}_{devices}.png"));
@@ -29,7 +29,7 @@ fn equals_its_sequential_twin_on_every_cluster() {
 fn goes_around_in_boxes_that_are_no_wider_than_a_border() {
     let folder = Folder::new("cahn_hilliard_small");
     for (size, steps) in [("1", "3"), ("2", "4"), ("3", "5"), ("4", "0")] {
-        for cut in ["slabs", "tiles"] {
+        for cut in ["bands", "tiles"] {
             let mut run = on_cluster("cahn_hilliard", 2, 2);
             run.args(["--verify", "--size", size, "--steps", steps, "--cut", cut]);
             succeed(run.arg("--out").arg(folder.path("small.png")));
