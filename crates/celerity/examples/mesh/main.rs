@@ -12,6 +12,8 @@
 //! has, so that threads beside each other load what lies side by side: a row of the triangles that other parts need, the
 //! part's border, and one of the rest. In a step, borders come first, and travel while the rest is computed; whose
 //! borders a part needs, a mapper looks up in a table.
+//!
+//! Spot has 5,856 triangles. For more devices, `--refine` cuts each triangle of any mesh into four, again and again.
 
 mod heat;
 mod obj;

@@ -34,8 +34,8 @@ pub(crate) enum MeshError {
     #[error("{}: no triangles; a line such as \"f 1 2 3\" is one", .path.display())]
     Empty { path: PathBuf },
     #[error(
-        "{triangles} triangles are too many: at most {MOST} fit into memory and 32-bit numbers; cut \
-         them into four less often"
+        "{triangles} triangles are too many, as there may be {MOST}: take a coarser mesh, or cut its \
+         triangles into four less often"
     )]
     TooMany { triangles: u64 },
 }
