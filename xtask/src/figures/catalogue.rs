@@ -404,21 +404,66 @@ const fn item(file: &'static str, names: &'static [&'static str]) -> Item {
     Item { file, names }
 }
 
-/// The host's side of programs, as kernels are the same functions in both, or nearly so: for MPI all of it but what
-/// both share, for CUDA C++ memory, its first contents and a step.
-static EFFORTS: [Effort; 5] = [
+/// The host's side of programs, as kernels are the same functions in both, or nearly so. Over MPI it is all but what both
+/// share, with the results and the clock that either has in its function; where one of ours has the kernels by hand, that
+/// one. What stands inside of kernels is left out, also as a loop (`update`, `multiply`, `advance`).
+/// For CUDA C++ it is memory, its first contents and a step. What chooses a kernel's form is left out (`Plan`,
+/// `Kernels`), and so is what indices of kernels are computed by (`Slab`); where ours is one function with results, so
+/// are those by hand (`gather`).
+static EFFORTS: [Effort; 16] = [
     Effort {
         program: "wave_sim over MPI",
-        ours: &[item("benches/baselines/src/wave.rs", &["fn ours"])],
-        by_hand: &[item(
-            "benches/baselines/src/wave.rs",
-            &["struct Band", "fn by_hand", "fn step", "fn exchange", "fn update"],
-        )],
+        ours: &[item(WAVE, &["fn ours"])],
+        by_hand: &[item(WAVE, &["struct Band", "fn by_hand", "fn step", "fn exchange"])],
     },
     Effort {
         program: "nbody over MPI",
         ours: &[item("benches/baselines/src/nbody.rs", &["fn ours", "fn step"])],
         by_hand: &[item("benches/baselines/src/nbody.rs", &["fn by_hand"])],
+    },
+    Effort {
+        program: "matmul over MPI",
+        ours: &[item("benches/baselines/src/matmul.rs", &["fn ours_by_hand"])],
+        by_hand: &[item("benches/baselines/src/matmul.rs", &["fn by_hand"])],
+    },
+    Effort {
+        program: "rsim over MPI",
+        ours: &[item("benches/baselines/src/rsim.rs", &["fn ours", "fn step"])],
+        by_hand: &[item("benches/baselines/src/rsim.rs", &["fn by_hand"])],
+    },
+    Effort {
+        program: "black_scholes over MPI",
+        ours: &[item("benches/baselines/src/black_scholes.rs", &["fn ours"])],
+        by_hand: &[item("benches/baselines/src/black_scholes.rs", &["fn by_hand"])],
+    },
+    Effort {
+        program: "cahn_hilliard over MPI",
+        ours: &[item("benches/baselines/src/cahn_hilliard/ours.rs", &["fn with_loops", "fn each"])],
+        by_hand: &[item(
+            "benches/baselines/src/cahn_hilliard.rs",
+            &["fn by_hand", "fn around", "fn update"],
+        )],
+    },
+    Effort {
+        program: "mesh over MPI",
+        // By hand, parts are cut by the same function; the rows that they get here are only ours.
+        ours: &[
+            item("benches/baselines/src/mesh.rs", &["fn ours"]),
+            item(HEAT, &["struct Heat", "struct Zone", "impl Zone", "impl Heat"]),
+            item(PARTS, &["struct Parts", "struct Cells", "impl Cells", "impl Parts"]),
+        ],
+        by_hand: &[
+            item("benches/baselines/src/mesh.rs", &["fn by_hand"]),
+            item(
+                "benches/baselines/src/mesh/part.rs",
+                &["struct Part", "struct Neighbour", "impl Part"],
+            ),
+        ],
+    },
+    Effort {
+        program: "pendulum over MPI",
+        ours: &[item("benches/baselines/src/pendulum.rs", &["fn ours"])],
+        by_hand: &[item("benches/baselines/src/pendulum.rs", &["fn by_hand"])],
     },
     Effort {
         program: "wave_sim in CUDA C++",
@@ -440,6 +485,14 @@ static EFFORTS: [Effort; 5] = [
         )],
     },
     Effort {
+        program: "nbody in CUDA C++",
+        ours: &[item(
+            "crates/celerity/examples/nbody/system.rs",
+            &["struct System", "fn new of impl<T: Number> System", "fn kick", "fn drift"],
+        )],
+        by_hand: &[item("benches/baselines/cuda/nbody.cu", &["struct System without void read("])],
+    },
+    Effort {
         program: "matmul in CUDA C++",
         ours: &[item("crates/celerity/examples/matmul/main.rs", &["fn fill", "fn product"])],
         by_hand: &[item(
@@ -449,7 +502,89 @@ static EFFORTS: [Effort; 5] = [
     },
     Effort {
         program: "rsim in CUDA C++",
-        ours: &[item("crates/celerity/examples/rsim/main.rs", &["fn begin", "fn step"])],
+        ours: &[item(
+            "crates/celerity/examples/rsim/main.rs",
+            &["struct Room", "fn begin", "fn step"],
+        )],
         by_hand: &[item("benches/baselines/cuda/rsim.cu", &["struct Room"])],
     },
+    Effort {
+        program: "black_scholes in CUDA C++",
+        ours: &[item("crates/celerity/examples/black_scholes/main.rs", &["fn simulate"])],
+        by_hand: &[item(
+            "benches/baselines/cuda/black_scholes.cu",
+            &["struct Part", "> divide(", "void step(", "> gather("],
+        )],
+    },
+    Effort {
+        program: "cahn_hilliard in CUDA C++",
+        ours: &[item(
+            "crates/celerity/examples/cahn_hilliard/main.rs",
+            &["struct Alloy", "fn new of impl<'q> Alloy", "fn step", "fn energies", "fn task"],
+        )],
+        by_hand: &[item(
+            "benches/baselines/cuda/cahn_hilliard.cu",
+            &[
+                "struct Part",
+                "> divide(",
+                "void launch(",
+                "void fetch(",
+                "void everywhere(",
+                "void potentials(",
+                "void evolve(",
+                "void energies(",
+                "void start(",
+                "void step(",
+            ],
+        )],
+    },
+    Effort {
+        program: "mesh in CUDA C++",
+        ours: &[
+            item(
+                HEAT,
+                &["struct Heat", "struct Zone", "impl Zone", "impl Heat without fn temperatures"],
+            ),
+            item(
+                PARTS,
+                &[
+                    "struct Parts",
+                    "struct Place",
+                    "struct Cells",
+                    "impl Cells",
+                    "impl Parts",
+                    "fn bisect",
+                    "fn places",
+                ],
+            ),
+        ],
+        by_hand: &[item(
+            "benches/baselines/cuda/mesh.cu",
+            &[
+                "struct Layout",
+                "void fill_up(",
+                "> lay_out(",
+                "struct Part",
+                "void upload(",
+                "> divide(",
+                "void start(",
+                "void launch(",
+                "void compute(",
+                "void fetch(",
+                "void step(",
+            ],
+        )],
+    },
+    Effort {
+        program: "pendulum in CUDA C++",
+        ours: &[item("crates/celerity/examples/pendulum/main.rs", &["fn let_go"])],
+        by_hand: &[item(
+            "benches/baselines/cuda/pendulum.cu",
+            &["struct Rows", "struct Part", "> divide(", "void compute(", "> gather("],
+        )],
+    },
 ];
+
+const WAVE: &str = "benches/baselines/src/wave.rs";
+const HEAT: &str = "crates/celerity/examples/mesh/heat.rs";
+const PARTS: &str = "crates/celerity/examples/mesh/partition.rs";

@@ -4,6 +4,7 @@
 //! each `if`, loop, `&&`, `||`, `?:`, `case`, and arm of a `match` but its last; `for_each` counts as a loop. What hides
 //! a test for errors does not count: `?` in Rust, a checking macro in C++.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::table::Table;
@@ -18,7 +19,8 @@ pub(super) struct Effort {
     pub(super) by_hand: &'static [Item],
 }
 
-/// Functions and types of a file, each by what is on its first line.
+/// Functions and types of a file, each by what is on its first line: `fn new of impl Part` is the one inside of the other,
+/// `struct Part without void read(` the one but for what is inside of it.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) file: &'static str,
@@ -65,20 +67,51 @@ fn total(root: &Path, items: &[Item]) -> Result<Size, Error> {
     Ok(total)
 }
 
-/// The first item of code whose line has `name`, and no `;` before its body.
+/// An item as [`Item`] names it. Types and `impl`s count as the functions inside of them.
 fn size_of(code: &str, name: &str, is_rust: bool) -> Option<Size> {
+    let (name, outer) = name.split_once(" of ").map_or((name, None), |(a, b)| (a, Some(b)));
+    let (name, left_out) = name.split_once(WITHOUT).map_or((name, None), |(a, b)| (a, Some(b)));
+    let outer = outer.map_or(Some(code), |outer| Some(&code[lines_of(code, outer)?]));
+    let text = outer.and_then(|outer| Some(&outer[lines_of(outer, name)?]))?;
+    let cut = left_out.map_or(Some(0..0), |inner| lines_of(text, inner))?;
+    let text = format!("{}{}", &text[..cut.start], &text[cut.end..]);
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+    let complexity = match (name.starts_with("struct") || name.starts_with("impl"), is_rust) {
+        (false, _) => 1,
+        (true, true) => words(&text, "fn"),
+        (true, false) => functions(&text),
+    };
+    Some(Size { lines, complexity: complexity + decisions(&text, is_rust) })
+}
+
+const WITHOUT: &str = " without ";
+
+/// The first item of code whose line has `name`, and no `;` before its body: from the beginning of that line to the
+/// end of its body.
+fn lines_of(code: &str, name: &str) -> Option<Range<usize>> {
     let begins = code.match_indices(name).map(|(at, _)| at);
     let (start, length) = begins.into_iter().find_map(|at| {
         let whole = !code[at + name.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        let open = code[at..].find(['{', ';']).filter(|open| code[at + open..].starts_with('{'));
+        let open = head(&code[at..]).filter(|open| code[at + open..].starts_with('{'));
         let length = body(&code[at + open?..])? + open?;
         (whole || name.ends_with('(')).then_some((at, length))
     })?;
     let first = code[..start].rfind('\n').map_or(0, |end| end + 1);
-    let text = &code[first..start + length];
-    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
-    let complexity = if name.starts_with("struct") { functions(text) } else { 1 };
-    Some(Size { lines, complexity: complexity + decisions(text, is_rust) })
+    Some(first..start + length)
+}
+
+/// The bytes up to the first brace or semicolon, but for those of lengths of arrays.
+fn head(text: &str) -> Option<usize> {
+    let mut brackets = 0_usize;
+    text.char_indices().find_map(|(at, c)| {
+        match c {
+            '[' => brackets += 1,
+            ']' => brackets = brackets.saturating_sub(1),
+            '{' | ';' if brackets == 0 => return Some(at),
+            _ => {}
+        }
+        None
+    })
 }
 
 /// Functions inside of a type in C++: what has arguments and a body one level down.
@@ -113,14 +146,16 @@ fn body(text: &str) -> Option<usize> {
     None
 }
 
+fn words(code: &str, word: &str) -> usize {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word)
+        .filter(|(at, _)| !code[..*at].ends_with(is_part))
+        .filter(|(at, _)| !code[at + word.len()..].starts_with(is_part))
+        .count()
+}
+
 fn decisions(code: &str, is_rust: bool) -> usize {
-    let words = |word: &str| {
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        code.match_indices(word)
-            .filter(|(at, _)| !code[..*at].ends_with(is_part))
-            .filter(|(at, _)| !code[at + word.len()..].starts_with(is_part))
-            .count()
-    };
+    let words = |word: &str| words(code, word);
     let mut count = words("if") + words("for") + words("while") + code.matches("&&").count();
     if is_rust {
         count += words("for_each") + words("try_for_each") + words("loop");
@@ -222,5 +257,27 @@ void step(Part& part)
 ";
         assert_eq!(size(text, "struct Part", false), Some((7, 2)));
         assert_eq!(size(text, "void step(", false), Some((5, 4)));
+        assert_eq!(size(text, "struct Part without int more(", false), Some((3, 0)));
+        assert_eq!(size(text, "int more( of struct Part", false), Some((4, 2)));
+        assert_eq!(size(text, "struct Part without int less(", false), None);
+    }
+
+    #[test]
+    fn items_are_found_inside_of_others() {
+        let text = "
+impl A {
+    fn new() -> Self { if x { y } }
+}
+impl<T: Fn(f32)> B<T> {
+    fn new(
+    ) -> Self { z }
+    fn next(x: [f32; 2]) {}
+}
+";
+        assert_eq!(size(text, "fn new", true), Some((1, 2)));
+        assert_eq!(size(text, "fn new of impl<T: Fn(f32)> B", true), Some((2, 1)));
+        assert_eq!(size(text, "impl<T: Fn(f32)> B", true), Some((5, 2)));
+        assert_eq!(size(text, "fn next", true), Some((1, 1)));
+        assert_eq!(size(text, "fn next of impl A", true), None);
     }
 }
