@@ -98,6 +98,14 @@ pub(crate) enum Error {
         /// All figures.
         known: Vec<&'static str>,
     },
+    /// Traces were given for a figure of something else.
+    #[error("figure `{name}` is not made of traces; choose from: {}", known.join(", "))]
+    NotOfTraces {
+        /// The name as given.
+        name: &'static str,
+        /// Those that are.
+        known: Vec<&'static str>,
+    },
     /// An example that does not exist was asked for.
     #[error("there is no example `{name}`; choose from: {}", known.join(", "))]
     UnknownExample {

@@ -9,6 +9,7 @@ mod effort;
 mod predicted;
 mod sources;
 mod table;
+mod traced;
 
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,10 @@ pub(crate) struct Options {
     /// With `--check`: how many times as much time is still the same
     #[arg(long, default_value_t = 1.5, requires = "check", value_parser = factor)]
     tolerance: f64,
+    /// Of figures that are traces of programs: run none, but take PROGRAM.json or PROGRAM.json.gz of a folder, after
+    /// which data and pictures are named
+    #[arg(long, value_name = "FOLDER", requires = "names", conflicts_with = "check")]
+    traces: Option<PathBuf>,
 }
 
 /// Makes figures, or compares what they show now with what is committed. `false` means that a program has failed, or
@@ -53,9 +58,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     let mut all_well = true;
     for figure in select(&options.names)? {
         println!("=== {}: {}, {}", figure.name, figure.paper, figure.shows);
-        all_well &= match options.check {
-            true => check(workspace, figure, options.tolerance)?,
-            false => make(workspace, figure)?,
+        all_well &= match (options.check, &options.traces) {
+            (true, _) => check(workspace, figure, options.tolerance)?,
+            (false, None) => make(workspace, figure)?,
+            (false, Some(folder)) => from_traces(workspace, figure, folder)?,
         };
     }
     Ok(all_well)
@@ -101,9 +107,40 @@ fn make(workspace: &Workspace, figure: &Figure) -> Result<bool, Error> {
             true
         }
         Drawn::Gpus { data } => sources::gpus(workspace, &workspace.root.join(data), &picture)?,
+        Drawn::Timelines(programs) => {
+            traced::draw(&traced::folder(workspace), programs, &path)?;
+            true
+        }
     };
-    println!("{}", workspace.relative(&picture));
+    pictures(figure, &path).iter().for_each(|path| println!("{}", workspace.relative(path)));
     Ok(drawn)
+}
+
+/// Makes a figure of traces that are there already, beside the one of runs here.
+fn from_traces(workspace: &Workspace, figure: &Figure, folder: &Path) -> Result<bool, Error> {
+    let Drawn::Timelines(programs) = &figure.drawn else {
+        let is_traced = |figure: &&Figure| matches!(figure.drawn, Drawn::Timelines(_));
+        let known = ALL.iter().filter(is_traced).map(|figure| figure.name).collect();
+        return Err(Error::NotOfTraces { name: figure.name, known });
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let path = data(workspace, figure).with_file_name(format!("{}-{name}.csv", figure.file));
+    let table = traced::table(folder, programs)?;
+    write(&path, &table.to_string())?;
+    print!("{}", table.to_markdown());
+    traced::draw(folder, programs, &path)?;
+    pictures(figure, &path).iter().for_each(|path| println!("{}", workspace.relative(path)));
+    Ok(true)
+}
+
+/// What is drawn of such data.
+fn pictures(figure: &Figure, data: &Path) -> Vec<PathBuf> {
+    match &figure.drawn {
+        Drawn::Timelines(programs) => {
+            programs.iter().map(|program| traced::picture_of(data, program)).collect()
+        }
+        _ => vec![data.with_extension("svg")],
+    }
 }
 
 fn check(workspace: &Workspace, figure: &Figure, tolerance: f64) -> Result<bool, Error> {
@@ -141,7 +178,7 @@ mod tests {
         let workspace = Workspace::load().unwrap();
         for figure in &ALL {
             let path = data(&workspace, figure);
-            assert!(path.with_extension("svg").is_file(), "{}", figure.name);
+            assert!(pictures(figure, &path).iter().all(|it| it.is_file()), "{}", figure.name);
             if figure.source.is_some() {
                 assert!(read(&path).unwrap().len() > 0, "{}", figure.name);
             }

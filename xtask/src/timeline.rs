@@ -12,7 +12,7 @@ mod picture;
 mod trace;
 
 pub(crate) use picture::escaped;
-use trace::Trace;
+pub(crate) use trace::{TimeSlice, Trace};
 
 /// What to draw.
 #[derive(clap::Args)]
@@ -42,18 +42,35 @@ pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// A trace.
+///
+/// # Errors
+/// If the file cannot be read, or is no trace.
+pub(crate) fn load(path: &Path) -> Result<Trace, Error> {
+    parse(path, &read(path)?)
+}
+
+/// A picture of a part of a trace, in µs since the run began.
+pub(crate) fn picture_of(trace: &Trace, window: &Range<f64>) -> String {
+    picture::draw(&trace.within(window), window)
+}
+
 fn draw(path: &Path, text: &str, from: Option<f64>, to: Option<f64>) -> Result<String, Error> {
+    let trace = parse(path, text)?;
+    let all = trace.extent().unwrap_or_default();
+    let window = from.unwrap_or(all.start)..to.unwrap_or(all.end);
+    if trace.within(&window).tracks.is_empty() {
+        return Err(Error::NothingThen { path: path.to_owned(), asked: window, trace: all });
+    }
+    Ok(picture_of(&trace, &window))
+}
+
+/// A trace that has something to show.
+fn parse(path: &Path, text: &str) -> Result<Trace, Error> {
     let malformed = |what| Error::Malformed { path: path.to_owned(), what };
     let trace = Trace::parse(text).map_err(malformed)?;
-    let all =
-        trace.extent().ok_or_else(|| malformed("it has no event with a length".to_owned()))?;
-    let window = from.unwrap_or(all.start)..to.unwrap_or(all.end);
-    let shown = trace.within(&window);
-    if shown.tracks.is_empty() {
-        let Range { start, end } = all;
-        return Err(Error::NothingThen { path: path.to_owned(), asked: window, trace: start..end });
-    }
-    Ok(picture::draw(&shown, &window))
+    let nothing = || malformed("it has no event with a length".to_owned());
+    trace.extent().is_some().then_some(trace).ok_or_else(nothing)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::effort::{Effort, Item};
 use super::predicted::{Costs, Predicted};
+use super::traced::Traced;
 
 /// A figure of a paper, made anew.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(super) enum Source {
     Predicted(&'static [Predicted]),
     /// Source code, counted.
     Effort(&'static [Effort]),
+    /// Traces of programs.
+    Traces(&'static [Traced]),
 }
 
 /// Cases of criterion that make a curve: the function's name has a number in the place of `#`.
@@ -60,9 +63,11 @@ pub(super) enum Drawn {
     Bars { title: &'static str },
     /// `gpu_figure` of the benchmarks, from committed data.
     Gpus { data: &'static str },
+    /// The code behind `cargo xtask timeline`, a picture for each program.
+    Timelines(&'static [Traced]),
 }
 
-pub(super) static ALL: [Figure; 12] = [
+pub(super) static ALL: [Figure; 13] = [
     Figure {
         name: "ccgrid-2023-1",
         paper: "CCGrid 2023, fig. 1",
@@ -191,6 +196,30 @@ pub(super) static ALL: [Figure; 12] = [
         file: "strong-scaling",
         source: Some(Source::Predicted(&STRONG)),
         drawn: curves("speed-up (rings: predicted, discs: measured)", "GPUs", "speed-up"),
+    },
+    Figure {
+        name: "preprint-7",
+        paper: "preprint on instruction graphs, fig. 7",
+        shows: "timelines of small problems: what of scheduling runs beside kernels",
+        file: "preprint-7",
+        source: Some(Source::Traces(&SMALL)),
+        drawn: Drawn::Timelines(&SMALL),
+    },
+];
+
+/// Problems so small that scheduling can be seen beside them. Of rsim all tasks are held back until the last one is
+/// known, so all of it is shown.
+static SMALL: [Traced; 3] = [
+    Traced {
+        program: "nbody",
+        arguments: &["--random", "512", "--steps", "300"],
+        shown: Some(10_000.0),
+    },
+    Traced { program: "rsim", arguments: &["--edge", "6", "--steps", "60"], shown: None },
+    Traced {
+        program: "wave_sim",
+        arguments: &["--size", "256", "--steps", "600", "--frames", "0"],
+        shown: Some(5_000.0),
     },
 ];
 

@@ -175,7 +175,7 @@ fn cluster(gpus: u64) -> (u64, u64) {
 }
 
 /// `false` if the program that unpacks fails.
-fn unpack(from: &Path, to: &Path) -> Result<bool, Error> {
+pub(super) fn unpack(from: &Path, to: &Path) -> Result<bool, Error> {
     let file = fs::File::create(to).map_err(|source| Error::Write { path: to.into(), source })?;
     let mut gunzip = Command::new("gunzip");
     gunzip.arg("-c").arg(from).stdin(Stdio::null()).stdout(file);

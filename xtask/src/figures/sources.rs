@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::catalogue::{Curve, Source};
 use super::table::{Table, of_markdown};
-use super::{effort, predicted};
+use super::{effort, predicted, traced};
 use crate::bench;
 use crate::error::Error;
 use crate::mpi::{self, Mpi, installed};
@@ -57,6 +57,10 @@ pub(super) fn measure(workspace: &Workspace, source: &Source) -> Result<Option<T
         }
         Source::Predicted(curves) => predicted::table(workspace, curves),
         Source::Effort(efforts) => effort::table(&workspace.root, efforts).map(Some),
+        Source::Traces(programs) => match traced::take(workspace, programs)? {
+            true => traced::table(&traced::folder(workspace), programs).map(Some),
+            false => Ok(None),
+        },
     }
 }
 

@@ -8,37 +8,37 @@ use serde_json::Value;
 
 /// All of a trace, or a part.
 #[derive(Debug)]
-pub(super) struct Trace {
+pub(crate) struct Trace {
     /// In the order in which viewers show them.
-    pub(super) tracks: Vec<Track>,
+    pub(crate) tracks: Vec<Track>,
 }
 
 /// A lane, a thread, or whatever else does one thing at a time.
 #[derive(Debug, Default)]
-pub(super) struct Track {
+pub(crate) struct Track {
     /// The node's name.
-    pub(super) process: String,
-    pub(super) name: String,
+    pub(crate) process: String,
+    pub(crate) name: String,
     /// By their beginnings.
-    pub(super) slices: Vec<TimeSlice>,
+    pub(crate) slices: Vec<TimeSlice>,
 }
 
 /// Something that took time.
 #[derive(Clone, Debug)]
-pub(super) struct TimeSlice {
-    pub(super) name: String,
+pub(crate) struct TimeSlice {
+    pub(crate) name: String,
     /// What kind of thing it is.
-    pub(super) category: String,
+    pub(crate) category: String,
     /// Microseconds since the run began, as far as they are shown.
-    pub(super) time: Range<f64>,
+    pub(crate) time: Range<f64>,
     /// Microseconds in all.
-    pub(super) length: f64,
+    pub(crate) length: f64,
 }
 
 impl Trace {
     /// Reads a trace. The end may be missing, within a line, too, as it is after a run
     /// that was killed.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (mut processes, mut tracks) = (BTreeMap::new(), BTreeMap::<_, Track>::new());
         let last = text.lines().count();
         for (number, line) in (1..).zip(text.lines()) {
