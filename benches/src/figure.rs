@@ -34,6 +34,18 @@ pub struct Axes<'a> {
     pub title: &'a str,
     /// What its values are.
     pub unit: Unit,
+    /// Where the legend is in the left half.
+    pub legend: Legend,
+}
+
+/// Where a legend has room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Legend {
+    /// Above curves that rise.
+    #[default]
+    Top,
+    /// Below curves that fall.
+    Bottom,
 }
 
 /// What the values of a vertical axis are.
@@ -71,13 +83,19 @@ impl Unit {
 }
 
 /// Colours that go together.
-pub const COLORS: [RGBColor; 6] = [
+pub const COLORS: [RGBColor; 12] = [
     RGBColor(0xb2, 0x18, 0x2b),
     RGBColor(0x21, 0x66, 0xac),
     RGBColor(0x1b, 0x78, 0x37),
     RGBColor(0x76, 0x2a, 0x83),
     RGBColor(0xe0, 0x82, 0x14),
     RGBColor(0x01, 0x85, 0x71),
+    RGBColor(0x66, 0x66, 0x66),
+    RGBColor(0xd6, 0x60, 0xa4),
+    RGBColor(0x8c, 0x51, 0x0a),
+    RGBColor(0x67, 0xa9, 0xcf),
+    RGBColor(0x92, 0xb3, 0x2a),
+    RGBColor(0x00, 0x00, 0x00),
 ];
 
 const SIZE: (u32, u32) = (800, 520);
@@ -101,7 +119,7 @@ fn draw_on(
     curves: &[Curve<'_>],
 ) -> Result<(), DrawingAreaErrorKind<io::Error>> {
     area.fill(&WHITE)?;
-    let Axes { counted, most, ref values, title, unit } = *axes;
+    let Axes { counted, most, ref values, title, unit, legend } = *axes;
     let doublings = 0..=most.ilog2();
     let counts: Vec<f64> = doublings.map(|doublings| f64::from(1 << doublings)).collect();
     let mut chart = ChartBuilder::on(area)
@@ -143,7 +161,10 @@ fn draw_on(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(match legend {
+            Legend::Top => SeriesLabelPosition::UpperLeft,
+            Legend::Bottom => SeriesLabelPosition::LowerLeft,
+        })
         .margin(12)
         .legend_area_size(32)
         .background_style(WHITE)
@@ -176,7 +197,8 @@ mod tests {
         };
         let curves = [curve("one", COLORS[0], true), curve("other", COLORS[1], false)];
         let (counted, values, title) = ("nodes", 0.5..1e6, "time");
-        let axes = Axes { counted, most: 1024, values, title, unit: Unit::Micros };
+        let (unit, legend) = (Unit::Micros, Legend::Top);
+        let axes = Axes { counted, most: 1024, values, title, unit, legend };
         let picture = draw(&axes, &curves).unwrap();
         for word in ["one", "other", "time", "nodes", "1024", "1 µs", "100 ms"] {
             assert!(picture.contains(word), "{word}");

@@ -2,7 +2,7 @@
 //! does of what one GPU does by hand, against the number of GPUs.
 //!
 //! ```sh
-//! gpu_figure docs/benchmarks/h200-compare.csv docs/figures/gpu-scaling.svg
+//! gpu_figure docs/benchmarks/h200-compare-four.csv docs/figures/gpu-scaling.svg
 //! ```
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{fs, io};
 
-use celerity_benches::figure::{Axes, COLORS, Curve, Unit, draw};
+use celerity_benches::figure::{Axes, COLORS, Curve, Legend, Unit, draw};
 use clap::Parser;
 use plotters::drawing::DrawingAreaErrorKind;
 
@@ -123,10 +123,10 @@ fn picture(pairs: &[Pair<'_>]) -> Result<String, Error> {
     let most = points().map(|point| point.0).fold(2.0, f64::max) as u32;
     let least = points().map(|point| point.1).fold(1.0, f64::min);
     let title = "rate per GPU, of one GPU by hand (rings: by hand)";
-    // Room for the legend above the curves.
-    let values = least * 0.9..1.1 * (1.0 / least).max(1.5).powf(0.12 * pairs.len() as f64);
     let (counted, most, unit) = ("GPUs", most.next_power_of_two(), Unit::Parts);
-    Ok(draw(&Axes { counted, most, values, title, unit }, &curves)?)
+    let axes =
+        Axes { counted, most, values: least * 0.9..1.3, title, unit, legend: Legend::Bottom };
+    Ok(draw(&axes, &curves)?)
 }
 
 #[cfg(test)]

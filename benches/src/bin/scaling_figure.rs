@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-use celerity_benches::figure::{self, Axes, COLORS, RGBColor, Unit};
+use celerity_benches::figure::{self, Axes, COLORS, Legend, RGBColor, Unit};
 use clap::Parser;
 use plotters::drawing::DrawingAreaErrorKind;
 use serde_json::Value;
@@ -140,6 +140,7 @@ fn draw(curves: Vec<(&Curve, Vec<Point>)>) -> Result<String, Error> {
         values: 0.5..1e6,
         title: "scheduling time per task",
         unit: Unit::Micros,
+        legend: Legend::Top,
     };
     Ok(figure::draw(&axes, &curves)?)
 }

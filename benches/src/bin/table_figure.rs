@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-use celerity_benches::figure::{Axes, COLORS, Curve, Unit, draw};
+use celerity_benches::figure::{Axes, COLORS, Curve, Legend, Unit, draw};
 use clap::{Parser, ValueEnum};
 use plotters::drawing::DrawingAreaErrorKind;
 
@@ -114,7 +114,7 @@ fn run(options: &Options) -> Result<(), Error> {
     let named = curves.iter().filter(|curve| !curve.label.is_empty()).count();
     let values = shows.range([least, most], named);
     let (most, unit) = (nodes as u32, shows.unit());
-    let axes = Axes { counted, most, values, title, unit };
+    let axes = Axes { counted, most, values, title, unit, legend: Legend::Top };
     fs::write(figure, draw(&axes, &curves)?).map_err(at(figure))
 }
 

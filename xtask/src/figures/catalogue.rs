@@ -171,7 +171,7 @@ pub(super) static ALL: [Figure; 13] = [
         shows: "rates per GPU on one, two and four GPUs",
         file: "gpu-scaling",
         source: None,
-        drawn: Drawn::Gpus { data: "docs/benchmarks/h200-compare.csv" },
+        drawn: Drawn::Gpus { data: "docs/benchmarks/h200-compare-four.csv" },
     },
     Figure {
         name: "ccgrid-2023-4",
