@@ -189,8 +189,7 @@ mod tests {
     #[test]
     fn kernels_of_predictions_have_costs() {
         let root = Workspace::load().unwrap().root;
-        let rates = files::read(&root.join(predicted::RATES)).unwrap();
-        let rates = predicted::Rates::parse(&rates).unwrap();
+        let rates = predicted::Rates::load(&root).unwrap();
         let mut known = 0;
         for figure in &ALL {
             let Some(catalogue::Source::Predicted(curves)) = &figure.source else { continue };

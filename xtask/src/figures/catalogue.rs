@@ -314,7 +314,7 @@ const fn million(
 }
 
 /// What was measured on up to four GPUs (`compare.sh` of the bundle), with fewer steps, as each is like the others.
-static STRONG: [Predicted; 6] = [
+static STRONG: [Predicted; 7] = [
     Predicted {
         label: "wave_sim predicted",
         example: "wave_sim",
@@ -392,6 +392,22 @@ static STRONG: [Predicted; 6] = [
         },
         up_to: 1024,
         measured: Some("rsim"),
+    },
+    Predicted {
+        label: "pendulum predicted",
+        example: "pendulum",
+        arguments: |_| "--size 4096 --rounds 10".into(),
+        environment: &[],
+        costs: Costs::Steps {
+            program: "pendulum",
+            gpus: &[1],
+            kernel: "swing",
+            items: |size| size * size,
+            longer: |_, _| 1.0,
+            others: &[],
+        },
+        up_to: 1024,
+        measured: Some("pendulum"),
     },
 ];
 

@@ -16,8 +16,9 @@ use crate::workspace::Workspace;
 
 /// What everything but kernels takes.
 const CLUSTER: &str = "crates/predict/clusters/h200-infiniband.toml";
-/// Rates of programs on one, two and four GPUs.
-pub(super) const RATES: &str = "docs/benchmarks/h200-compare.csv";
+/// Rates of programs on one, two and four GPUs: of those that the first has not, the second.
+const RATES: [&str; 2] =
+    ["docs/benchmarks/h200-compare.csv", "docs/benchmarks/h200-compare-four.csv"];
 /// In it, ours, with the bits of CPUs.
 const OURS: &str = "ours-strict";
 /// Of the columns of a prediction: a step without what is done once.
@@ -74,9 +75,7 @@ pub(super) fn table(workspace: &Workspace, all: &[Predicted]) -> Result<Option<T
     };
     let folder = workspace.target_dir.join("figures");
     fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    let rates = workspace.root.join(RATES);
-    let rates =
-        Rates::parse(&read(&rates)?).map_err(|what| Error::Malformed { path: rates, what })?;
+    let rates = Rates::load(&workspace.root)?;
     let tools = Tools { workspace, predict, folder, rates };
     let mut table = Table::new("GPUs", std::iter::empty::<String>());
     table.rows = COUNTS.map(|count| (count.to_string(), Vec::new())).to_vec();
@@ -159,7 +158,7 @@ impl Tools<'_> {
             _ => {
                 let path = self.folder.join("kernels.toml");
                 let text = self.rates.costs(costs, gpus);
-                let rates = || self.workspace.root.join(RATES);
+                let rates = || self.workspace.root.join(RATES[0]);
                 write(&path, &text.map_err(|what| Error::Malformed { path: rates(), what })?)?;
                 command.arg("--costs").arg(path);
             }
@@ -215,7 +214,26 @@ struct Rate {
 }
 
 impl Rates {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// What is committed.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no table.
+    pub(super) fn load(root: &Path) -> Result<Self, Error> {
+        RATES.into_iter().try_fold(Self(Vec::new()), |rates, file| {
+            let path = root.join(file);
+            let more = Self::parse(&read(&path)?);
+            Ok(rates.and(more.map_err(|what| Error::Malformed { path, what })?))
+        })
+    }
+
+    /// With programs of another table that are not in this one.
+    fn and(mut self, mut other: Self) -> Self {
+        other.0.retain(|new| self.0.iter().all(|known| known.program != new.program));
+        self.0.append(&mut other.0);
+        self
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
         let lines = (1..).zip(text.lines()).skip(1);
         let rates = lines.map(|(number, line)| {
             let cells: Vec<_> = line.split(',').collect();
@@ -253,7 +271,10 @@ impl Rates {
                 let launches: Option<Vec<_>> = gpus.iter().map(launch).collect();
                 let launches =
                     launches.ok_or_else(|| format!("{program} is not on {gpus:?} GPUs"))?;
-                let head = format!("name = \"{program} on H200s, by {RATES}\"\n[kernels]\n");
+                let head = format!(
+                    "name = \"{program} on H200s, by {}\"\n[kernels]\n",
+                    RATES.join(" and ")
+                );
                 (head + &format!("{kernel} = [{}]\n", launches.join(", ")), others)
             }
             Costs::Bytes { kernels, part, others } => {
@@ -261,8 +282,10 @@ impl Rates {
                 // MiB, which are read and written.
                 let (size, nanos) = copy.ok_or("it has no copy_by_driver on one GPU")?;
                 let byte = nanos / (2.0 * size as f64 * f64::from(1 << 20)) / part;
-                let mut text =
-                    format!("name = \"bytes at {part} of the copies of {RATES}\"\n[kernels]\n");
+                let mut text = format!(
+                    "name = \"bytes at {part} of the copies of {}\"\n[kernels]\n",
+                    RATES[0]
+                );
                 for (kernel, bytes) in *kernels {
                     // For so many items, as times are whole ns.
                     let items = 1_000_000_000;
@@ -292,6 +315,10 @@ mod tests {
         assert_eq!(rates.step("p", OURS, 1), Some((1000, 1e7)));
         assert_eq!(rates.step("p", OURS, 4), None);
         assert_eq!(Rates::parse("head\na,b\n").unwrap_err(), "line 2 is no measurement");
+        let later = "head\np,ours-strict,1,7,1,1,1,x\nq,ours-strict,1,7,1,1,1,x\n";
+        let both = rates.and(Rates::parse(later).unwrap());
+        assert_eq!(both.step("p", OURS, 1), Some((1000, 1e7)));
+        assert_eq!(both.step("q", OURS, 1), Some((7, 1e9)));
     }
 
     #[test]
