@@ -97,7 +97,7 @@ fn on_device(name: &str, arguments: TokenStream) -> Option<TokenStream> {
             let stop = match message {
                 [] => quote! {
                     ::celerity_kernel::device::stop_with(
-                        ::core::concat!("assertion failed: ", ::core::stringify!(#value)),
+                        ::celerity_kernel::told_expression!("assertion failed: ", #value),
                     )
                 },
                 message => Message::parse(message)?.stop(),
@@ -213,10 +213,8 @@ impl Message {
         quote! {
             match (#(&(#values),)*) {
                 (#(#names,)*) => ::celerity_kernel::device::stop_telling(#text, |#teller| {
-                    use ::celerity_kernel::told::{
-                        TellKnown as _, TellNothing as _, TellNumber as _, Telling,
-                    };
-                    #((&&Telling(#names)).tell(#teller);)*
+                    use ::celerity_kernel::told::tell::*;
+                    #((&&&&Telling(#names)).tell(#teller);)*
                 }),
             }
         }
@@ -353,9 +351,7 @@ mod tests {
             assert!(device.contains(&format!("\"{text}\"")), "{name}!({arguments}): {device}");
         }
         let check = device("assert", "a < b").unwrap();
-        assert!(
-            check.contains(r#"concat ! ("assertion failed: " , :: core :: stringify ! (a < b))"#)
-        );
+        assert!(check.contains(r#"told_expression ! ("assertion failed: " , a < b)"#));
         assert!(device("debug_assert", "a").unwrap().starts_with("if :: core :: cfg"));
     }
 }

@@ -109,49 +109,52 @@ impl<T: Told + ?Sized> Told for &mut T {
     }
 }
 
-/// A value in a message. Of `(&&Telling(&value)).tell(teller)` the compiler takes the first of the traits below that there is
-/// for its type: by the value itself, by a reference to it, by what it refers to.
+/// A value in a message. Of `(&&&&Telling(&value)).tell(teller)` the compiler takes the first method that there is for the
+/// value's type: of what has the references that are written, one more, one less, two less, and three.
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct Telling<T>(pub T);
+pub mod tell {
+    use super::{Number, Teller, Told};
 
-/// Of what is known to be told.
-#[doc(hidden)]
-pub trait TellKnown {
-    fn tell(&self, teller: &mut Teller<'_>);
-}
+    #[derive(Debug)]
+    pub struct Telling<T>(pub T);
 
-impl<T: Told + ?Sized> TellKnown for &Telling<&T> {
-    #[inline(always)]
-    fn tell(&self, teller: &mut Teller<'_>) {
-        self.0.tell_to(teller);
+    macro_rules! ways {
+        ($($(#[$what:meta])* $way:ident: [$($bound:tt)*] $value:ty, $self:ident, $teller:ident => $tell:expr;)*) => {$(
+            $(#[$what])*
+            pub trait $way {
+                fn tell(&self, teller: &mut Teller<'_>);
+            }
+
+            impl<T: $($bound)*> $way for $value {
+                #[inline(always)]
+                fn tell(&$self, $teller: &mut Teller<'_>) {
+                    $tell;
+                }
+            }
+        )*};
+    }
+
+    ways! {
+        /// Of what is known to be told.
+        TellKnown: [Told + ?Sized] &&&Telling<&T>, self, teller => self.0.tell_to(teller);
+        /// Of what is known to be a [`Number`], in kernels that are generic over it.
+        TellNumber: [Number] &&&&Telling<&T>, self, teller => self.0.tell_to(teller);
+        /// The same, of a reference to one.
+        TellBehind: [Number] &&Telling<&&T>, self, teller => self.0.tell_to(teller);
+        /// Of one to change it.
+        TellBehindMut: [Number] &Telling<&&mut T>, self, teller => self.0.tell_to(teller);
+        /// Of what nothing is known of.
+        TellNothing: [?Sized] Telling<&T>, self, teller => teller.untold();
     }
 }
 
-/// Of what is known to be a [`Number`], in kernels that are generic over it.
+/// What `assert!` says of an expression: as it would be written, which tokens have forgotten.
 #[doc(hidden)]
-pub trait TellNumber {
-    fn tell(&self, teller: &mut Teller<'_>);
-}
-
-impl<T: Number> TellNumber for &&Telling<&T> {
-    #[inline(always)]
-    fn tell(&self, teller: &mut Teller<'_>) {
-        self.0.tell_to(teller);
-    }
-}
-
-/// Of what nothing is known of.
-#[doc(hidden)]
-pub trait TellNothing {
-    fn tell(&self, teller: &mut Teller<'_>);
-}
-
-impl<T: ?Sized> TellNothing for Telling<&T> {
-    #[inline(always)]
-    fn tell(&self, teller: &mut Teller<'_>) {
-        teller.untold();
-    }
+#[macro_export]
+macro_rules! told_expression {
+    ($before:literal, $expression:expr) => {
+        ::core::concat!($before, ::core::stringify!($expression))
+    };
 }
 
 /// Takes what is for devices, or what is for hosts.

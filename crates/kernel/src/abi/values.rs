@@ -341,7 +341,7 @@ mod tests {
     use std::string::{String, ToString};
 
     use super::*;
-    use crate::told::{TellKnown as _, TellNothing as _, TellNumber as _, Telling};
+    use crate::told::tell::*;
 
     /// What a host says of values that a device has told.
     fn said(text: &str, tell: impl FnOnce(&mut Teller<'_>)) -> String {
@@ -355,7 +355,7 @@ mod tests {
     macro_rules! is_as_format_says {
         ($($text:literal: $($value:expr),*;)*) => {$(
             let told = said($text, |teller: &mut Teller<'_>| {
-                $((&&Telling(&$value)).tell(teller);)*
+                $((&&&&Telling(&$value)).tell(teller);)*
             });
             assert_eq!(told, std::format!($text, $($value),*), "{}", $text);
         )*};
@@ -381,10 +381,10 @@ mod tests {
     #[test]
     fn what_is_no_number_is_left_out_and_what_follows_is_not() {
         let told = |teller: &mut Teller<'_>| {
-            (&&Telling(&"text")).tell(teller);
-            (&&Telling(&Some(4))).tell(teller);
-            (&&Telling(&5_u128)).tell(teller);
-            (&&Telling(&6_u32)).tell(teller);
+            (&&&&Telling(&"text")).tell(teller);
+            (&&&&Telling(&Some(4))).tell(teller);
+            (&&&&Telling(&5_u128)).tell(teller);
+            (&&&&Telling(&6_u32)).tell(teller);
         };
         assert_eq!(said("{} {:?} {} {}", told), "… … … 6");
     }
@@ -392,36 +392,46 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many() {
         let told = |teller: &mut Teller<'_>| {
-            (&&Telling(&[1_u32; 7])).tell(teller);
+            (&&&&Telling(&[1_u32; 7])).tell(teller);
             // Does not fit any more, but what is shorter does.
-            (&&Telling(&[2_u32; 6])).tell(teller);
-            (&&Telling(&[3_u32; 5])).tell(teller);
+            (&&&&Telling(&[2_u32; 6])).tell(teller);
+            (&&&&Telling(&[3_u32; 5])).tell(teller);
         };
         assert_eq!(said("{:?} {:?} {:?}", told), "[1, 1, 1, 1, 1, 1, 1] … [3, 3, 3, 3, 3]");
         let told =
-            |teller: &mut Teller<'_>| (0..10_u32).for_each(|nth| (&&Telling(&nth)).tell(teller));
+            |teller: &mut Teller<'_>| (0..10_u32).for_each(|nth| (&&&&Telling(&nth)).tell(teller));
         assert_eq!(said("{}{}{}{}{}{}{}{}{}{}", told), "01234567……");
     }
 
     #[test]
     fn generic_kernels_tell_their_numbers() {
         fn float<T: crate::math::Float>(teller: &mut Teller<'_>, value: T) {
-            (&&Telling(&value)).tell(teller);
+            (&&&&Telling(&value)).tell(teller);
         }
         fn number<T: crate::Number>(teller: &mut Teller<'_>, value: T) {
-            (&&Telling(&value)).tell(teller);
+            (&&&&Telling(&value)).tell(teller);
+        }
+        fn number_behind<T: crate::Number, U: crate::Number>(
+            teller: &mut Teller<'_>,
+            value: &T,
+            other: &mut U,
+        ) {
+            (&&&&Telling(&value)).tell(teller);
+            (&&&&Telling(&other)).tell(teller);
+            (&&&&Telling(&Some(value))).tell(teller);
         }
         let told = |teller: &mut Teller<'_>| {
             float(teller, 0.5_f32);
             number(teller, 0.25_f64);
             number(teller, -3_i16);
+            number_behind(teller, &4_u8, &mut 5_i64);
         };
-        assert_eq!(said("{} {} {}", told), "0.5 0.25 -3");
+        assert_eq!(said("{} {} {} {} {} {}", told), "0.5 0.25 -3 4 5 …");
     }
 
     #[test]
     fn a_text_that_was_cut_is_told_as_far_as_it_goes() {
-        let told = |teller: &mut Teller<'_>| (&&Telling(&1_u32)).tell(teller);
+        let told = |teller: &mut Teller<'_>| (&&&&Telling(&1_u32)).tell(teller);
         assert_eq!(said("{} and {:.", told), "1 and {:.");
     }
 }
