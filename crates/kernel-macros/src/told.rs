@@ -5,7 +5,7 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
-use syn::{Block, Expr, ExprLit, Lit, LitStr, Token, parse2};
+use syn::{Block, Expr, ExprLit, File, Lit, LitStr, Token, parse_quote, parse2};
 
 /// Macros that end a thread, by the names that they have in `core` and in `celerity_kernel::told`.
 const NAMES: [&str; 10] = [
@@ -95,11 +95,7 @@ fn on_device(name: &str, arguments: TokenStream) -> Option<TokenStream> {
                 return None;
             };
             let stop = match message {
-                [] => quote! {
-                    ::celerity_kernel::device::stop_with(
-                        ::celerity_kernel::told_expression!("assertion failed: ", #value),
-                    )
-                },
+                [] => Message::alone(format!("assertion failed: {}", written(value))),
                 message => Message::parse(message)?.stop(),
             };
             Some(quote!(if !(#value) { #stop }))
@@ -108,6 +104,15 @@ fn on_device(name: &str, arguments: TokenStream) -> Option<TokenStream> {
         "assert_ne" => compared(&arguments, "!=", &quote!(!=)),
         _ => None,
     }
+}
+
+/// An expression on one line, as it would be written: its tokens have forgotten what stood between them.
+fn written(expression: &Expr) -> String {
+    let file: File = parse_quote!(const WRITTEN: bool = #expression;);
+    let text = prettyplease::unparse(&file);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    text.trim_start_matches("const WRITTEN: bool = ").trim_end_matches(';').to_owned()
 }
 
 /// A comparison of the first two of `arguments`.
@@ -199,12 +204,17 @@ impl Message {
         Some(Self { text: format!("{before}{}", self.text), ..self })
     }
 
+    /// What ends the thread with this text.
+    fn alone(text: String) -> TokenStream {
+        quote!(::celerity_kernel::device::stop_with(#text))
+    }
+
     /// What ends the thread with it.
     fn stop(self) -> TokenStream {
         let Self { text, values } = self;
         if values.is_empty() {
             let text = text.replace("{{", "{").replace("}}", "}");
-            return quote!(::celerity_kernel::device::stop_with(#text));
+            return Self::alone(text);
         }
         let names: Vec<_> = (0..values.len())
             .map(|nth| Ident::new(&format!("value_{nth}"), Span::mixed_site()))
@@ -251,8 +261,6 @@ fn value(
 #[cfg(test)]
 mod tests {
     use std::str::FromStr as _;
-
-    use syn::parse_quote;
 
     use super::*;
 
@@ -350,8 +358,18 @@ mod tests {
             let device = device(name, arguments).unwrap();
             assert!(device.contains(&format!("\"{text}\"")), "{name}!({arguments}): {device}");
         }
-        let check = device("assert", "a < b").unwrap();
-        assert!(check.contains(r#"told_expression ! ("assertion failed: " , a < b)"#));
+        for (expression, text) in [
+            ("* cell > 2.5 && of > 0", "*cell > 2.5 && of > 0"),
+            ("! x.iter ( ) .any(|& x| x == - 1)", "!x.iter().any(|&x| x == -1)"),
+            (
+                "a [ i ] . b (c , & mut d) as u32 <= f :: < u32 > ( )",
+                "a[i].b(c, &mut d) as u32 <= f::<u32>()",
+            ),
+            ("matches ! (x, 1 | 2)", "matches!(x, 1 | 2)"),
+        ] {
+            let check = device("assert", expression).unwrap();
+            assert!(check.contains(&format!("(\"assertion failed: {text}\")")), "{check}");
+        }
         assert!(device("debug_assert", "a").unwrap().starts_with("if :: core :: cfg"));
     }
 }

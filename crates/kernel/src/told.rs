@@ -148,15 +148,6 @@ pub mod tell {
     }
 }
 
-/// What `assert!` says of an expression: as it would be written, which tokens have forgotten.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! told_expression {
-    ($before:literal, $expression:expr) => {
-        ::core::concat!($before, ::core::stringify!($expression))
-    };
-}
-
 /// Takes what is for devices, or what is for hosts.
 #[doc(hidden)]
 #[cfg(target_arch = "nvptx64")]
