@@ -50,7 +50,7 @@ pub use record::{DevicePanic, PanicRecord};
 pub use sides::{PartSide, PartSides};
 pub use tiles::{LANES, TileBlock, TileSeat, Tiles, lanes_per_thread, visit_groups, visit_tile};
 #[cfg(target_arch = "nvptx64")]
-pub(crate) use values::ARE_VALUES;
+pub(crate) use values::{ARE_VALUES, NUMBERS};
 #[doc(hidden)]
 pub use values::{Teller, ValueKind};
 

@@ -46,6 +46,7 @@ mod plain;
 mod reduce;
 #[cfg(not(target_arch = "nvptx64"))]
 mod region;
+mod tellable;
 pub mod told;
 mod vector;
 mod view;

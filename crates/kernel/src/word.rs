@@ -14,7 +14,7 @@ pub(crate) const FULL: usize = 32;
 pub trait Word: Scalar + sealed::Bits {}
 
 pub(crate) mod sealed {
-    pub trait Bits: crate::told::Told {
+    pub trait Bits: crate::tellable::Told {
         #[must_use]
         fn to_bits(self) -> u64;
         #[must_use]

@@ -1,7 +1,7 @@
 //! Programs whose traces are a figure: how much of scheduling runs beside kernels, and what a part of the run looks like.
 //!
 //! Owns how programs are run, and which part is shown. How traces are read and drawn is the business of
-//! [`timeline`](crate::timeline).
+//! [`timeline`].
 
 use std::fs;
 use std::ops::Range;

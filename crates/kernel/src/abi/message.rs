@@ -4,11 +4,8 @@
 
 use core::fmt;
 
-use super::values::ToldValues;
+use super::values::{NUMBERS, ToldValues};
 use crate::bounds::write_box;
-
-/// How many numbers a message can have.
-pub(crate) const NUMBERS: usize = 12;
 
 /// A text in which names in braces stand for the next of some numbers:
 ///

@@ -3,9 +3,9 @@
 use core::fmt;
 
 use super::blocks::LaunchBlock;
-use super::message::{NUMBERS, Numbers, PanicMessage};
+use super::message::{Numbers, PanicMessage};
 use super::place::{Edges, Place, Thread, Traversal, Traverse, visit};
-use super::values::ARE_VALUES;
+use super::values::{ARE_VALUES, NUMBERS};
 use super::{RUN, STACK};
 
 /// Bytes for each text; longer ones are cut.

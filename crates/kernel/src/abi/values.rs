@@ -3,7 +3,8 @@
 
 use core::fmt::{self, Write};
 
-use super::message::NUMBERS;
+/// How many numbers a message can have.
+pub(crate) const NUMBERS: usize = 12;
 
 /// So many values of a message are told; others look like [`UNTOLD`].
 const VALUES: u32 = 8;
@@ -352,10 +353,17 @@ mod tests {
         ToldValues { text, kinds, numbers: &numbers }.to_string()
     }
 
+    /// As a panic does.
+    macro_rules! tell {
+        ($teller:ident, $value:expr) => {
+            (&&&&Telling(&$value)).tell($teller)
+        };
+    }
+
     macro_rules! is_as_format_says {
         ($($text:literal: $($value:expr),*;)*) => {$(
             let told = said($text, |teller: &mut Teller<'_>| {
-                $((&&&&Telling(&$value)).tell(teller);)*
+                $(tell!(teller, $value);)*
             });
             assert_eq!(told, std::format!($text, $($value),*), "{}", $text);
         )*};
@@ -381,10 +389,10 @@ mod tests {
     #[test]
     fn what_is_no_number_is_left_out_and_what_follows_is_not() {
         let told = |teller: &mut Teller<'_>| {
-            (&&&&Telling(&"text")).tell(teller);
-            (&&&&Telling(&Some(4))).tell(teller);
-            (&&&&Telling(&5_u128)).tell(teller);
-            (&&&&Telling(&6_u32)).tell(teller);
+            tell!(teller, "text");
+            tell!(teller, Some(4));
+            tell!(teller, 5_u128);
+            tell!(teller, 6_u32);
         };
         assert_eq!(said("{} {:?} {} {}", told), "… … … 6");
     }
@@ -392,33 +400,32 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many() {
         let told = |teller: &mut Teller<'_>| {
-            (&&&&Telling(&[1_u32; 7])).tell(teller);
+            tell!(teller, [1_u32; 7]);
             // Does not fit any more, but what is shorter does.
-            (&&&&Telling(&[2_u32; 6])).tell(teller);
-            (&&&&Telling(&[3_u32; 5])).tell(teller);
+            tell!(teller, [2_u32; 6]);
+            tell!(teller, [3_u32; 5]);
         };
         assert_eq!(said("{:?} {:?} {:?}", told), "[1, 1, 1, 1, 1, 1, 1] … [3, 3, 3, 3, 3]");
-        let told =
-            |teller: &mut Teller<'_>| (0..10_u32).for_each(|nth| (&&&&Telling(&nth)).tell(teller));
+        let told = |teller: &mut Teller<'_>| (0..10_u32).for_each(|nth| tell!(teller, nth));
         assert_eq!(said("{}{}{}{}{}{}{}{}{}{}", told), "01234567……");
     }
 
     #[test]
     fn generic_kernels_tell_their_numbers() {
         fn float<T: crate::math::Float>(teller: &mut Teller<'_>, value: T) {
-            (&&&&Telling(&value)).tell(teller);
+            tell!(teller, value);
         }
         fn number<T: crate::Number>(teller: &mut Teller<'_>, value: T) {
-            (&&&&Telling(&value)).tell(teller);
+            tell!(teller, value);
         }
         fn number_behind<T: crate::Number, U: crate::Number>(
             teller: &mut Teller<'_>,
             value: &T,
             other: &mut U,
         ) {
-            (&&&&Telling(&value)).tell(teller);
-            (&&&&Telling(&other)).tell(teller);
-            (&&&&Telling(&Some(value))).tell(teller);
+            tell!(teller, value);
+            tell!(teller, other);
+            tell!(teller, Some(value));
         }
         let told = |teller: &mut Teller<'_>| {
             float(teller, 0.5_f32);
@@ -431,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_text_that_was_cut_is_told_as_far_as_it_goes() {
-        let told = |teller: &mut Teller<'_>| (&&&&Telling(&1_u32)).tell(teller);
+        let told = |teller: &mut Teller<'_>| tell!(teller, 1_u32);
         assert_eq!(said("{} and {:.", told), "1 and {:.");
     }
 }

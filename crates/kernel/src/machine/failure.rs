@@ -5,9 +5,8 @@ use core::panic::{Location, PanicInfo};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::thread;
-use crate::abi::message::NUMBERS;
 use crate::abi::record::{CLAIMED, COMPLETE, EMPTY, FILE, KERNEL, MESSAGE, Source, TEXT_BYTES};
-use crate::abi::{ARE_VALUES, LaunchBlock, PanicRecord, Teller};
+use crate::abi::{ARE_VALUES, LaunchBlock, NUMBERS, PanicRecord, Teller};
 
 /// Stands for a message that would have to be formatted.
 const UNKNOWN: &str = "a check failed; its message holds numbers, see the line in the source";

@@ -54,7 +54,7 @@ pub fn div<F: Float>(x: F, y: F) -> F {
 }
 
 pub(super) mod sealed {
-    pub trait Normal: Sized + crate::told::Told {
+    pub trait Normal: Sized + crate::tellable::Told {
         #[track_caller]
         fn normal_sqrt(x: Self) -> Self;
         #[track_caller]

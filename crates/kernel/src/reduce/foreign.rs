@@ -7,7 +7,7 @@ mod halves {
 
     use crate::abi::Teller;
     use crate::reduce::Number;
-    use crate::told::Told;
+    use crate::tellable::Told;
 
     macro_rules! halves {
         ($($number:ty)*) => {$(

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::Operator;
 use crate::abi::Teller;
-use crate::told::Told;
+use crate::tellable::Told;
 
 /// Adds up. Integers wrap around, so that the order never matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
