@@ -368,13 +368,15 @@ impl Box3 {
 
 impl fmt::Display for Box3 {
     /// `[0..4, 0..8]`: trailing unit dimensions are left out, but for the first, so [`Box3::UNIT`] is
-    /// `[0..1]`; the empty box is `[empty]`.
+    /// `[0..1]`; the empty box is `[empty]`. A precision says how many dimensions there are at least: with two, `{:.2}`, the
+    /// first column of a matrix is `[0..4, 0..1]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.write_str("[empty]");
         }
         f.write_str("[")?;
-        for dim in 0..self.effective_dims().max(1) {
+        let least = f.precision().unwrap_or(1).clamp(1, 3);
+        for dim in 0..self.effective_dims().max(least) {
             let separator = if dim == 0 { "" } else { ", " };
             write!(f, "{separator}{}..{}", self.min[dim], self.max[dim])?;
         }
@@ -418,6 +420,18 @@ mod tests {
         assert_eq!(shown(Box3::from_range([1, 8, 1])), "[0..1, 0..8]");
         assert_eq!(shown(Box3::UNIT), "[0..1]");
         assert_eq!(shown(Box3::EMPTY), "[empty]");
+    }
+
+    #[test]
+    fn display_shows_as_many_dimensions_as_it_is_told() {
+        let column = Box3::from_offset_range([2], [4]);
+        let shown = [0, 1, 2, 3, 9].map(|dims| format!("{column:.dims$}"));
+        let three = "[2..6, 0..1, 0..1]";
+        assert_eq!(shown, ["[2..6]", "[2..6]", "[2..6, 0..1]", three, three]);
+        assert_eq!(format!("{:.1}", Box3::from_range([1, 8])), "[0..1, 0..8]");
+        assert_eq!(format!("{:.2}", Box3::EMPTY), "[empty]");
+        let both = crate::Region::from_boxes([column, Box3::from_range([1])]);
+        assert_eq!(format!("{both:.2}"), "{[0..1, 0..1], [2..6, 0..1]}");
     }
 
     #[test]

@@ -420,18 +420,19 @@ impl FromIterator<Box3> for Region {
 
 impl fmt::Display for Region {
     /// `{[0..4], [6..8]}`; the empty region is `{}`. Of more than 32 boxes the first ones, how many there are more, and a
-    /// box around all.
+    /// box around all. A precision is passed on to [boxes](Box3).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MOST: usize = 32;
         let shown = if self.boxes.len() > MOST { MOST / 2 } else { self.boxes.len() };
         f.write_str("{")?;
         for (i, item) in self.boxes[..shown].iter().enumerate() {
             let separator = if i == 0 { "" } else { ", " };
-            write!(f, "{separator}{item}")?;
+            f.write_str(separator)?;
+            fmt::Display::fmt(item, f)?;
         }
         if shown < self.boxes.len() {
-            let more = self.boxes.len() - shown;
-            write!(f, " and {more} more boxes, all in {}", self.bounding_box())?;
+            write!(f, " and {} more boxes, all in ", self.boxes.len() - shown)?;
+            fmt::Display::fmt(&self.bounding_box(), f)?;
         }
         f.write_str("}")
     }

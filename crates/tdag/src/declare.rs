@@ -164,6 +164,7 @@ impl Subject<'_> {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
             region: Box::new(region),
+            dims: self.buffer.dims,
             accesses: [other, self.access].map(|access| access.in_words(self.buffer.dims)),
         })
     }
@@ -247,6 +248,7 @@ impl Subject<'_> {
             mapper: self.mapper_in_words(),
             image: Box::new(image.clone()),
             extent: Box::new(self.buffer.extent.into()),
+            dims: self.buffer.dims,
         })
     }
 

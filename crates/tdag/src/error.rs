@@ -27,7 +27,8 @@ pub enum UninitializedRead {
 pub enum DeclareError {
     /// A read of elements that nothing has written.
     #[error(
-        "{task} reads {region} of buffer \"{buffer}\", which nothing has written yet; {}",
+        "{task} reads {} of buffer \"{buffer}\", which nothing has written yet; {}",
+        in_dims(region, *dims),
         way_to_written(*policy)
     )]
     UninitializedRead {
@@ -37,13 +38,17 @@ pub enum DeclareError {
         buffer: Arc<str>,
         /// What has not been written.
         region: Box<Region>,
+        /// Dimensions of the buffer.
+        dims: u8,
         /// Whether the task was refused for it.
         policy: UninitializedRead,
     },
     /// A mapper's image is not inside the buffer.
     #[error(
-        "{task} accesses {image} of buffer \"{buffer}\" through {mapper}, but the buffer is \
-         {extent}; {}",
+        "{task} accesses {} of buffer \"{buffer}\" through {mapper}, but the buffer is \
+         {}; {}",
+        in_dims(image, *dims),
+        in_dims(extent, *dims),
         way_back(image, mapper)
     )]
     OutOfBounds {
@@ -57,14 +62,17 @@ pub enum DeclareError {
         image: Box<Region>,
         /// All of the buffer.
         extent: Box<Region>,
+        /// Dimensions of the buffer.
+        dims: u8,
     },
     /// Two accesses that share elements of a buffer, one of which writes.
     #[error(
-        "{task} {} and {} the same elements of buffer \"{buffer}\", {region}; what one access \
+        "{task} {} and {} the same elements of buffer \"{buffer}\", {}; what one access \
          writes no other of the task may touch: give them separate parts of the buffer, use one \
          read_write access, or split the task in two",
         accesses[0],
-        accesses[1]
+        accesses[1],
+        in_dims(region, *dims)
     )]
     ConflictingAccesses {
         /// The task, with its source line.
@@ -73,6 +81,8 @@ pub enum DeclareError {
         buffer: Arc<str>,
         /// What both touch, over the whole index space.
         region: Box<Region>,
+        /// Dimensions of the buffer.
+        dims: u8,
         /// What they do: `reads through all`.
         accesses: [String; 2],
     },
@@ -225,6 +235,11 @@ pub enum DeclareError {
         /// The access: `a sequential side effect`.
         access: String,
     },
+}
+
+/// A part of a buffer that has so many dimensions.
+fn in_dims(region: &Region, dims: u8) -> String {
+    format!("{region:.*}", usize::from(dims))
 }
 
 /// What to do about elements that nothing has written.

@@ -453,8 +453,8 @@ impl TaskGraph {
             return Ok(());
         }
         let (task, buffer, region) = (task(), state.info.name.clone(), Box::new(region));
-        let policy = UninitializedRead::Error;
-        Err(DeclareError::UninitializedRead { task, buffer, region, policy })
+        let (dims, policy) = (state.info.dims, UninitializedRead::Error);
+        Err(DeclareError::UninitializedRead { task, buffer, region, dims, policy })
     }
 
     fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
@@ -465,8 +465,9 @@ impl TaskGraph {
             if !region.is_empty() {
                 let task = describe(spec, self.frontier.next_id());
                 let buffer = state.info.name.clone();
-                let (region, policy) = (Box::new(region), self.config.uninitialized_read);
-                found.push(DeclareError::UninitializedRead { task, buffer, region, policy });
+                let (dims, policy) = (state.info.dims, self.config.uninitialized_read);
+                let region = Box::new(region);
+                found.push(DeclareError::UninitializedRead { task, buffer, region, dims, policy });
             }
         }
         found

@@ -441,6 +441,23 @@ fn items_of_a_chunk_may_update_an_element_together_and_chunks_may_not() {
     assert!(f.declare(device(EXTENT), near).is_err());
 }
 
+/// The first column, which is no row of a line.
+#[test]
+fn parts_are_told_in_all_dimensions_of_their_buffer() {
+    let f = Fixture::new();
+    let column = || Mapper::fixed(Box3::from_range([EXTENT[0], 1]));
+    let says = |accesses: Vec<Access>, part: &str| {
+        let error = f.declare(device([1, 1]), accesses).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    let part = format!("{{[0..{}, 0..1]}} of buffer \"a\"", EXTENT[0]);
+    says(vec![read(f.a, column())], &part);
+    let part = format!("of buffer \"a\", {{[0..{}, 0..1]}}", EXTENT[0]);
+    says(vec![write(f.a, column()), write(f.a, Mapper::All)], &part);
+    let outside = Mapper::fixed(Box3::from_range([EXTENT[0] + 1, 1]));
+    says(vec![write(f.a, outside)], &format!("{{[0..{}, 0..1]}} of", EXTENT[0] + 1));
+}
+
 #[test]
 fn an_update_waits_for_writers_and_readers_and_is_waited_for() {
     let mut f = Fixture::new();
