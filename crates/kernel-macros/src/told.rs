@@ -1,8 +1,9 @@
 //! `panic!`, `assert!` and their like, as devices take them: a text, and the numbers in it. What is not understood here is
 //! left to the compiler, which says what is wrong with it, if anything is.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
+use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
 use syn::{Block, Expr, ExprLit, File, Lit, LitStr, Token, parse_quote, parse2};
@@ -28,23 +29,17 @@ pub(crate) fn take(block: &Block) -> syn::Result<Block> {
 
 fn taken(tokens: TokenStream) -> TokenStream {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let is = |at: Option<usize>, mark: char| {
-        let token = at.and_then(|at| tokens.get(at));
-        matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
-    };
-    let mut taken = TokenStream::new();
-    for (at, token) in tokens.iter().enumerate() {
+    let (mut taken, mut at) = (TokenStream::new(), 0);
+    while let Some(token) = tokens.get(at) {
+        let next = at + constant(&tokens[at..]).unwrap_or(1);
         match token {
-            // A path leads to a macro of its own.
-            TokenTree::Ident(name) if is(Some(at + 1), '!') && !is(at.checked_sub(1), ':') => {
-                if NAMES.iter().any(|known| name == known) {
-                    let path = quote!(::celerity_kernel::told::);
-                    let here = |mut token: TokenTree| {
-                        token.set_span(name.span());
-                        token
-                    };
-                    taken.extend(path.into_iter().map(here));
-                }
+            TokenTree::Ident(name) if next == at + 1 && is_macro(&tokens, at) => {
+                let path = quote!(::celerity_kernel::told::);
+                let here = |mut token: TokenTree| {
+                    token.set_span(name.span());
+                    token
+                };
+                taken.extend(path.into_iter().map(here));
                 taken.extend([token.clone()]);
             }
             TokenTree::Group(group) => {
@@ -52,10 +47,45 @@ fn taken(tokens: TokenStream) -> TokenStream {
                 inner.set_span(group.span());
                 taken.extend([TokenTree::Group(inner)]);
             }
-            _ => taken.extend([token.clone()]),
+            _ => taken.extend(tokens[at..next].iter().cloned()),
         }
+        at = next;
     }
     taken
+}
+
+/// Whether one of these macros is called at `at`, by its name alone: a path leads to a macro of its own.
+fn is_macro(tokens: &[TokenTree], at: usize) -> bool {
+    let is = |at: Option<usize>, mark| at.is_some_and(|at| is_mark(tokens.get(at), mark));
+    let in_path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
+    let is_known = NAMES.iter().any(|name| is_word(&tokens[at], name));
+    let is_called =
+        is(Some(at + 1), '!') && matches!(tokens.get(at + 2), Some(TokenTree::Group(_)));
+    is_known && is_called && !in_path
+}
+
+/// How many tokens are what a constant, a static or a function of constants begins with, up to its end or its body's. What the
+/// compiler finds out cannot end a thread of a device.
+fn constant(tokens: &[TokenTree]) -> Option<usize> {
+    let [first, second, ..] = tokens else { return None };
+    if !is_word(first, "const") && !is_word(first, "static") {
+        return None;
+    }
+    let is_function = ["fn", "unsafe", "extern"].iter().any(|word| is_word(second, word));
+    let is_block = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let end = match is_function || is_block(second) {
+        true => tokens.iter().position(is_block),
+        false => tokens.iter().position(|token| is_mark(Some(token), ';')),
+    };
+    Some(end.map_or(tokens.len(), |end| end + 1))
+}
+
+fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 
 /// What stands for the macro `name` with these arguments: for devices, if they are understood, and for hosts.
@@ -80,7 +110,7 @@ fn on_device(name: &str, arguments: TokenStream) -> Option<TokenStream> {
         .collect();
     let says = |before: &str, alone: &str| match &arguments[..] {
         [] => Some(Message::plain(alone)),
-        message => Message::parse(message)?.prefixed(before),
+        message => Some(Message::parse(message)?.prefixed(before)),
     };
     match name {
         "panic" => Some(says("", "explicit panic")?.stop()),
@@ -110,9 +140,17 @@ fn on_device(name: &str, arguments: TokenStream) -> Option<TokenStream> {
 fn written(expression: &Expr) -> String {
     let file: File = parse_quote!(const WRITTEN: bool = #expression;);
     let text = prettyplease::unparse(&file);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let text = words.join(" ");
-    text.trim_start_matches("const WRITTEN: bool = ").trim_end_matches(';').to_owned()
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let mut line = lines.join(" ");
+    if lines.len() > 1 {
+        // What was put on lines of its own.
+        for (apart, together) in [("( ", "("), (", )", ")"), ("[ ", "["), (", ]", "]"), (" .", ".")]
+        {
+            line = line.replace(apart, together);
+        }
+    }
+    let line = line.trim_start_matches("const WRITTEN: bool =").trim_end_matches(';');
+    line.trim().to_owned()
 }
 
 /// A comparison of the first two of `arguments`.
@@ -125,12 +163,13 @@ fn compared(arguments: &[Argument], sign: &str, operator: &TokenStream) -> Optio
     let text = format!("assertion `left {sign} right` failed");
     let mut message = match message {
         [] => Message::plain(&text),
-        message => Message::parse(message)?.prefixed(&format!("{text}: "))?,
+        message => Message::parse(message)?.prefixed(&format!("{text}: ")),
     };
     message.text.push_str("\n  left: {:?}\n right: {:?}");
     // The names are of this macro, not of the program.
     let [this, that] = ["left", "right"].map(|name| Ident::new(name, Span::mixed_site()));
-    message.values.extend([quote!(*#this), quote!(*#that)]);
+    message.tell(quote!(*#this));
+    message.tell(quote!(*#that));
     let stop = message.stop();
     Some(quote! {
         match (&(#left), &(#right)) {
@@ -156,16 +195,19 @@ impl Parse for Argument {
     }
 }
 
-/// A text in the language of `format!`, each of whose `{:…}` stands for the next value.
+/// A text in the language of `format!`, each of whose `{:…}` stands for the next of what is told.
 struct Message {
     text: String,
+    /// Each is found out once, in this order.
     values: Vec<TokenStream>,
+    /// Which of the values.
+    told: Vec<usize>,
 }
 
 impl Message {
     /// A text with no values yet, and no braces.
     fn plain(text: &str) -> Self {
-        Self { text: text.into(), values: Vec::new() }
+        Self { text: text.into(), values: Vec::new(), told: Vec::new() }
     }
 
     /// The text in the first argument, with values from others and from variables.
@@ -176,8 +218,11 @@ impl Message {
         else {
             return None;
         };
+        let mut message = Self::plain("");
+        message.values = rest.iter().map(|argument| argument.value.to_token_stream()).collect();
+        let mut names: Vec<_> = rest.iter().map(|argument| argument.name.clone()).collect();
         let whole = literal.value();
-        let (mut message, mut text, mut next) = (Self::plain(""), whole.as_str(), 0);
+        let (mut text, mut next) = (whole.as_str(), 0);
         while let Some(at) = text.find(['{', '}']) {
             message.text.push_str(&text[..at]);
             let (brace, behind) = text[at..].split_at(1);
@@ -188,20 +233,57 @@ impl Message {
             }
             let (what, behind) = behind.split_once('}').filter(|_| brace == "{")?;
             let (what, spec) = what.split_once(':').unwrap_or((what, ""));
-            // Widths that are values, and addresses.
-            if spec.contains(['$', '*']) || spec.ends_with('p') {
+            let spec = spec.trim_end();
+            if !is_told(spec) {
                 return None;
             }
             message.text.push_str(&format!("{{{}{spec}}}", if spec.is_empty() { "" } else { ":" }));
-            message.values.push(value(what.trim(), rest, &mut next, literal)?);
+            let told = match what.trim() {
+                "" => {
+                    next += 1;
+                    next - 1
+                }
+                number if number.starts_with(|first: char| first.is_ascii_digit()) => {
+                    number.parse().ok()?
+                }
+                name => message.named(name, &mut names, literal)?,
+            };
+            if told >= message.values.len() {
+                return None;
+            }
+            message.told.push(told);
             text = behind;
         }
         message.text.push_str(text);
         Some(message)
     }
 
-    fn prefixed(self, before: &str) -> Option<Self> {
-        Some(Self { text: format!("{before}{}", self.text), ..self })
+    /// Which value has this name: an argument's, or a variable's, which becomes a value.
+    fn named(
+        &mut self,
+        name: &str,
+        names: &mut Vec<Option<Ident>>,
+        literal: &LitStr,
+    ) -> Option<usize> {
+        let is_it = |known: &Option<Ident>| known.as_ref().is_some_and(|known| known == name);
+        if let Some(at) = names.iter().position(is_it) {
+            return Some(at);
+        }
+        let mut variable: Ident = Ident::parse_any.parse_str(name).ok()?;
+        variable.set_span(literal.span());
+        self.values.push(variable.to_token_stream());
+        names.push(Some(variable));
+        Some(names.len() - 1)
+    }
+
+    /// Tells one more value at the end.
+    fn tell(&mut self, value: TokenStream) {
+        self.told.push(self.values.len());
+        self.values.push(value);
+    }
+
+    fn prefixed(self, before: &str) -> Self {
+        Self { text: format!("{before}{}", self.text), ..self }
     }
 
     /// What ends the thread with this text.
@@ -211,51 +293,35 @@ impl Message {
 
     /// What ends the thread with it.
     fn stop(self) -> TokenStream {
-        let Self { text, values } = self;
-        if values.is_empty() {
+        let Self { text, values, told } = self;
+        if told.is_empty() {
             let text = text.replace("{{", "{").replace("}}", "}");
             return Self::alone(text);
         }
         let names: Vec<_> = (0..values.len())
             .map(|nth| Ident::new(&format!("value_{nth}"), Span::mixed_site()))
             .collect();
+        let told = told.into_iter().map(|nth| &names[nth]);
         let teller = Ident::new("teller", Span::mixed_site());
         quote! {
             match (#(&(#values),)*) {
                 (#(#names,)*) => ::celerity_kernel::device::stop_telling(#text, |#teller| {
                     use ::celerity_kernel::told::tell::*;
-                    #((&&&&Telling(#names)).tell(#teller);)*
+                    #((&&&&Telling(#told)).tell(#teller);)*
                 }),
             }
         }
     }
 }
 
-/// The value that a name, a number or nothing stands for in a text.
-fn value(
-    what: &str,
-    arguments: &[Argument],
-    next: &mut usize,
-    literal: &LitStr,
-) -> Option<TokenStream> {
-    let at = match what {
-        "" => {
-            *next += 1;
-            *next - 1
-        }
-        _ if what.starts_with(|first: char| first.is_ascii_digit()) => what.parse().ok()?,
-        _ => {
-            let named =
-                |argument: &&Argument| argument.name.as_ref().is_some_and(|name| name == what);
-            if let Some(Argument { value, .. }) = arguments.iter().find(named) {
-                return Some(value.to_token_stream());
-            }
-            let mut variable: Ident = syn::parse_str(what).ok()?;
-            variable.set_span(literal.span());
-            return Some(variable.to_token_stream());
-        }
+/// Whether hosts can format what devices tell so: not to widths that are values, nor addresses.
+fn is_told(spec: &str) -> bool {
+    let mut chars = spec.chars();
+    let behind_fill = match (chars.next(), chars.next()) {
+        (Some(_), Some('<' | '^' | '>')) => chars.as_str(),
+        _ => spec,
     };
-    arguments.get(at).map(|argument| argument.value.to_token_stream())
+    !behind_fill.contains('$') && !behind_fill.contains(".*") && !behind_fill.ends_with('p')
 }
 
 #[cfg(test)]
@@ -276,8 +342,9 @@ mod tests {
     fn told(arguments: &str) -> (String, String) {
         let parser = Punctuated::<Argument, Token![,]>::parse_terminated;
         let arguments: Vec<_> = parser.parse2(tokens(arguments)).unwrap().into_iter().collect();
-        let Message { text, values } = Message::parse(&arguments).unwrap();
-        (text, values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        let Message { text, values, told } = Message::parse(&arguments).unwrap();
+        let told: Vec<_> = told.into_iter().map(|nth| values[nth].to_string()).collect();
+        (text, told.join(", "))
     }
 
     #[test]
@@ -289,8 +356,20 @@ mod tests {
                 0 => panic!("none"),
                 _ => my::panic!("mine") + other!(unreachable!()),
             };
+            const { assert!(N < 3) };
+            const LEAST: usize = {
+                assert!(N > 1);
+                N
+            };
+            const fn half(x: usize) -> usize {
+                assert!(x > 1);
+                x / 2
+            }
             let panic = y != 3;
             assert_eq!(panic, true);
+            while todo != (3) && self.assert != [1] {
+                let pair = Pair { a: panic!("{x}"), b };
+            }
         });
         let expected = quote!({
             ::celerity_kernel::told::assert!(x > 0, "no {x}");
@@ -299,8 +378,20 @@ mod tests {
                 0 => ::celerity_kernel::told::panic!("none"),
                 _ => my::panic!("mine") + other!(::celerity_kernel::told::unreachable!()),
             };
+            const { assert!(N < 3) };
+            const LEAST: usize = {
+                assert!(N > 1);
+                N
+            };
+            const fn half(x: usize) -> usize {
+                assert!(x > 1);
+                x / 2
+            }
             let panic = y != 3;
             ::celerity_kernel::told::assert_eq!(panic, true);
+            while todo != (3) && self.assert != [1] {
+                let pair = Pair { a: ::celerity_kernel::told::panic!("{x}"), b };
+            }
         });
         assert_eq!(take(&block).unwrap().to_token_stream().to_string(), expected.to_string());
     }
@@ -315,6 +406,19 @@ mod tests {
             is("{} {:?} {:#x} {}", "b, a, x, c")
         );
         assert_eq!(told(r#""{{{}}}", a == b"#), is("{{{}}}", "a == b"));
+        assert_eq!(
+            told(r#""{self:?} {:*^8}{:$>3} {:5 }", a, b, c"#),
+            is("{:?} {:*^8}{:$>3} {:5}", "self, a, b, c")
+        );
+    }
+
+    #[test]
+    fn values_are_found_out_once_and_in_the_order_of_arguments() {
+        let device = device("panic", r#""{1} {0} {x} {1:?} {x}", a(), b()"#).unwrap();
+        assert!(device.starts_with("match (& (a ()) , & (b ()) , & (x) ,) {"), "{device}");
+        let told: Vec<_> = device.split("Telling (").skip(1).collect();
+        let told: Vec<_> = told.iter().map(|it| it.split_once(')').unwrap().0).collect();
+        assert_eq!(told, ["value_1", "value_0", "value_2", "value_1", "value_2"]);
     }
 
     #[test]
@@ -324,12 +428,12 @@ mod tests {
             r#""{:.*}", 3, a"#,
             r#""{:p}", a"#,
             r#""{}""#,
-            r#""{"#,
+            r#""{ ""#,
             r#""}""#,
             r#"concat!("a", "b")"#,
             r#"text"#,
         ] {
-            let Ok(arguments) = TokenStream::from_str(arguments) else { continue };
+            let arguments = tokens(arguments);
             assert_eq!(on_device("panic", arguments.clone()).map(|it| it.to_string()), None);
             let expected = quote!(::core::panic!(#arguments)).to_string();
             assert_eq!(expand("panic", arguments).to_string(), expected);
@@ -366,6 +470,10 @@ mod tests {
                 "a[i].b(c, &mut d) as u32 <= f::<u32>()",
             ),
             ("matches ! (x, 1 | 2)", "matches!(x, 1 | 2)"),
+            (
+                "first . checked_add ( second ) . and_then(|sum| sum . checked_mul ( third ) ) . is_some_and ( holds ) && b",
+                "first.checked_add(second).and_then(|sum| sum.checked_mul(third)).is_some_and(holds) && b",
+            ),
         ] {
             let check = device("assert", expression).unwrap();
             assert!(check.contains(&format!("(\"assertion failed: {text}\")")), "{check}");

@@ -17,8 +17,10 @@
 //! Without the import they work as well, but are a call in the device's code, and of a message with numbers only the line is
 //! told.
 //!
-//! Told are integers of up to 64 bits, `f32`, `f64`, `f16`, `bf16`, `bool`, `char`, arrays of them, and references to all of these: up to eight
-//! values with twelve numbers in all. What else there is, and what is more, looks like `…`.
+//! Told are integers of up to 64 bits, `f32`, `f64`, `f16`, `bf16`, `bool`, `char`, arrays of them, and references to all of these (in kernels that
+//! are generic over a [`Number`], single ones): up to eight values with twelve numbers in all. What else there is, and what is more, looks like `…`. A text ends
+//! after 256 bytes, with what stood behind them. A message with a width that is a value, `{:>width$}`, or with an address is not taken apart: of that only the
+//! line is told. What is constant, as `const { assert!(N < 8) }`, is left to the compiler: do not import `assert` for a `const fn`.
 
 pub use celerity_kernel_macros::{
     told_assert as assert, told_assert_eq as assert_eq, told_assert_ne as assert_ne,

@@ -261,6 +261,9 @@ fn way_back(image: &Region, mapper: &str) -> &'static str {
     if mapper.starts_with("fixed(") {
         return "name a part that the buffer has";
     }
+    if mapper.starts_with("one_to_one.offset") {
+        return "leave out the items that have no such element";
+    }
     if image.bounding_box().max().iter().any(|&end| end > FAR) {
         return "the range mapper has subtracted more than there was: use `saturating_sub`, or let the index \
                 space begin later";

@@ -416,7 +416,7 @@ impl fmt::Display for InWords<'_> {
         match self.mapper {
             Mapper::OneToOne => f.write_str("one_to_one"),
             Mapper::All => f.write_str("all"),
-            Mapper::Fixed(region) => write!(f, "fixed({region})"),
+            Mapper::Fixed(region) => write!(f, "fixed({region:.*})", self.dims),
             Mapper::Slice { dim } => write!(f, "slice({dim})"),
             Mapper::Neighborhood { border, shape } => {
                 write!(f, "{shape}({:?})", &border[..self.dims])

@@ -21,7 +21,7 @@ impl OneToOne {
     /// what chunks lack of them is sent.
     ///
     /// On GPUs, threads take several items at once where all rows that they touch begin at multiples of 16 bytes: with
-    /// an offset along the fastest dimension they take one by one.
+    /// an offset along the fastest dimension that is no multiple of that, they mostly take one by one.
     ///
     /// ```
     /// use celerity::prelude::*;

@@ -36,19 +36,31 @@ fn a_panic_tells_the_numbers_of_its_message_on_every_device() {
             queue.fence(&cells)?.wait().map(drop)
         })
     };
-    let expected = [
-        "[17, 4] has 2.25 of -1.50, true and 'x'",
-        "assertion `left == right` failed: column 4 of {30}\n  left: 4\n right: 0",
-        "2.25 of 0x0202,    8|4  |",
-        "515 is odd",
-        "internal error: entered unreachable code",
-        "assertion failed: *cell > 2.5 && of > 0",
-        "[2.25, NaN], 1e-30",
-        "assertion `left != right` failed\n  left: 10\n right: 10",
+    // How the line begins that complains, and what it says.
+    let complaints = [
+        ("0 => panic!", "[17, 4] has 2.25 of -1.50, true and 'x'"),
+        (
+            "1 => assert_eq!",
+            "assertion `left == right` failed: column 4 of {30}\n  left: 4\n right: 0",
+        ),
+        ("assert!(*cell > 2.5, ", "2.25 of 0x0202,    8|4  |"),
+        ("assert!(value", "515 is odd"),
+        ("4 => unreachable!", "internal error: entered unreachable code"),
+        ("5 => assert!", "assertion failed: *cell > 2.5 && of > 0"),
+        ("6 => panic!", "[2.25, NaN], 1e-30"),
+        ("7 => assert_ne!", "assertion `left != right` failed\n  left: 10\n right: 10"),
+        ("panic!(\"{0} {0:#x}", "9 0x9 [10] [17, 17] [\n    17,\n    17,\n]"),
     ];
-    for (way, expected) in expected.into_iter().enumerate() {
+    let source = include_str!("../../kernels/src/faults.rs");
+    for (way, (line, expected)) in complaints.into_iter().enumerate() {
+        let begins = |text: &str| text.trim_start().starts_with(line);
+        let line = 1 + source.lines().position(begins).expect("there is the line");
         for text in complaint(way) {
             assert!(text.contains("item [17, 4]") && text.ends_with(expected), "{way}: {text}");
+            // GPUs tell the line, too.
+            if let Some((_, place)) = text.split_once("faults.rs:") {
+                assert!(place.starts_with(&format!("{line}:")), "{way}: {text}");
+            }
         }
     }
 }

@@ -148,11 +148,15 @@ fn write_value<'n>(
     match these {
         [number] if list == 0 => spec.write(f, Number { kind, bits: *number })?,
         _ => {
+            let is_spread = spec.alternate && spec.form.ends_with('?') && len > 0;
+            let [begin, between, end] =
+                if is_spread { ["[\n    ", ",\n    ", ",\n]"] } else { ["[", ", ", "]"] };
+            f.write_str(begin)?;
             for (nth, &bits) in these.iter().enumerate() {
-                f.write_str(if nth == 0 { "[" } else { ", " })?;
+                f.write_str(if nth == 0 { "" } else { between })?;
                 spec.write(f, Number { kind, bits })?;
             }
-            f.write_str(if len == 0 { "[]" } else { "]" })?;
+            f.write_str(end)?;
         }
     }
     Ok(rest)
@@ -190,11 +194,17 @@ impl<'a> Spec<'a> {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, number: Number) -> fmt::Result {
+        // It looks at nothing of all this.
+        if number.kind == ValueKind::Char && self.form == "?" {
+            return number.write(f, self);
+        }
         let mut size = Size { chars: 0, signs: 0 };
         number.write(&mut size, self)?;
         let missing = self.width.saturating_sub(size.chars);
         if self.zeros && number.is_numeric() {
-            let prefix = if self.alternate && !matches!(self.form, "" | "?") { 2 } else { 0 };
+            let has_prefix =
+                self.alternate && matches!(self.form, "x" | "X" | "o" | "b" | "x?" | "X?");
+            let prefix = if has_prefix { 2 } else { 0 };
             return number.write(&mut Zeros { f, before: size.signs + prefix, missing }, self);
         }
         let before = match self.align {
@@ -265,7 +275,14 @@ impl Number {
     fn write(self, out: &mut impl Write, spec: &Spec<'_>) -> fmt::Result {
         macro_rules! integer {
             ($integer:ty) => {
-                formatted!(out, self.bits as $integer, spec, ["" "?" "x" "X" "o" "b" "e" "E" "x?" "X?"])
+                match spec.precision {
+                    Some(precision) if matches!(spec.form, "e" | "E") => {
+                        formatted!(out, self.bits as $integer, spec, precision, ["e" "E"])
+                    }
+                    _ => {
+                        formatted!(out, self.bits as $integer, spec, ["" "?" "x" "X" "o" "b" "e" "E" "x?" "X?"])
+                    }
+                }
             };
         }
         macro_rules! float {
@@ -277,10 +294,17 @@ impl Number {
             };
         }
         match self.kind {
-            ValueKind::Bool => write!(out, "{}", self.bits != 0),
+            ValueKind::Bool => {
+                let text = if self.bits == 0 { "false" } else { "true" };
+                out.write_str(&text[..spec.precision.unwrap_or(text.len()).min(text.len())])
+            }
             ValueKind::Char => {
                 let char = char::from_u32(self.bits as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-                formatted!(out, char, spec, ["" "?"])
+                match (spec.form, spec.precision) {
+                    ("?", _) => write!(out, "{char:?}"),
+                    (_, Some(0)) => Ok(()),
+                    _ => out.write_char(char),
+                }
             }
             ValueKind::U8 => integer!(u8),
             ValueKind::U16 => integer!(u16),
@@ -381,7 +405,11 @@ mod tests {
             "{:?} {} {:5}|{:?}": f32::NAN, f64::NEG_INFINITY, f32::INFINITY, -0.0_f64;
             "{} {:?} {:6}|{:>6}|{} {:?} {:3}|": true, false, true, false, 'é', '\n', 'x';
             "{:?} {:?} {:02?}": [1_usize, 2], [1.5_f32, -2.0, 0.5], [[1_u8, 2], [3, 4]][1];
-            "{:?} {}": [0_u8; 0], 3_u8;
+            "{:?} {} {:#?}": [0_u8; 0], 3_u8, [0_u8; 0];
+            "{:#?} {:#x?} {:#?}": [1_u8, 2], [10_u16], 5_u32;
+            "{:.2e} {:.0E} {:#08e} {:+.1e}": 1500_u32, 77_i8, 5_u32, -12_i64;
+            "{:.2}|{:.0?}|{:.9}|{:6.1}|{:.0}|{:.1}|{:5?}|{:*>4}": true, false, true, false, 'é', 'x', 'x', 'y';
+            "{:05}|{:05}|{:+06}|{:05?}|{:06}": f32::INFINITY, f64::NAN, f32::INFINITY, f64::NEG_INFINITY, -f32::INFINITY;
             "{} {} {}": &5_u32, &mut 6_i64, &&7.5_f32;
         }
     }

@@ -65,7 +65,7 @@ pub enum MapperFlaw {
     /// An item's elements begin in front of the buffer.
     #[error(
         "which begins {before} in front of the buffer along dimension {dim}, for the first item; \
-         let the index space begin later, or clamp the mapper"
+         let the index space begin later, or, if it is made of sides, have them clamped"
     )]
     BeforeBuffer {
         /// The dimension of the buffer.

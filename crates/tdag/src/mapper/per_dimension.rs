@@ -208,9 +208,29 @@ pub(super) fn product(sides: [Intervals; 3]) -> Region {
     Region::from_boxes(boxes)
 }
 
+impl PerDimension {
+    /// How far all items are from their elements, along each dimension, if each has one, and not at its index.
+    fn shift(&self) -> Option<Vec<i64>> {
+        let shift = |(dim, side): (usize, &Side)| match side {
+            Side::Windows(Windows { from, stride: 1, first, width: 1, clamped: false })
+                if usize::from(*from) == dim =>
+            {
+                Some(*first)
+            }
+            _ => None,
+        };
+        let by: Option<Vec<i64>> = self.sides().iter().enumerate().map(shift).collect();
+        by.filter(|by| by.iter().any(|&by| by != 0))
+    }
+}
+
 impl fmt::Display for PerDimension {
-    /// `per_dimension(i1, 2*i0-1..+3, all)`, where `i0` is an item's index along dimension 0.
+    /// `per_dimension(i1, 2*i0-1..+3, all)`, where `i0` is an item's index along dimension 0; `one_to_one.offset([-1, 0])`, if
+    /// each item has one element, as far from its own index as all others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(by) = self.shift() {
+            return write!(f, "one_to_one.offset({by:?})");
+        }
         f.write_str("per_dimension(")?;
         for (dim, side) in self.sides().iter().enumerate() {
             let comma = if dim == 0 { "" } else { ", " };

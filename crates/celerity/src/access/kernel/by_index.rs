@@ -42,7 +42,8 @@ impl AtIndex {
     }
 }
 
-/// So far from there.
+/// So far from there. Where that leaves the buffer, at the front as at the end, the task graph refuses the task
+/// ([`MapperFlaw::BeforeBuffer`](crate::MapperFlaw), [`DeclareError::OutOfBounds`](crate::DeclareError)).
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<const N: usize>([isize; N]);
@@ -93,7 +94,8 @@ macro_rules! own_element {
 
             #[inline]
             unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> &'r [T] {
-                // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side, and nobody
+                // SAFETY: each item has an element, or its task would have been refused, and so `bind`'s memory holds those of
+                // the chunk's items, those of several rows side by side; nobody
                 // writes what is bound to a read, not through another access of the task either: see `BoundMemory`.
                 unsafe {
                     bound.elements.run(
@@ -162,7 +164,8 @@ macro_rules! own_element {
 
             #[inline]
             unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> &'r mut [T] {
-                // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side; live rows
+                // SAFETY: each item has an element of its own, or its task would have been refused, and so `bind`'s memory
+                // holds those of the chunk's items, those of several rows side by side; live rows
                 // share no items, and nobody else touches what is bound to a write: see `BoundMemory`.
                 unsafe {
                     bound.elements.run_mut(
