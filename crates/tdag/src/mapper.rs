@@ -416,6 +416,8 @@ impl fmt::Display for InWords<'_> {
         match self.mapper {
             Mapper::OneToOne => f.write_str("one_to_one"),
             Mapper::All => f.write_str("all"),
+            // Three are also what stands for any number.
+            Mapper::Fixed(region) if self.dims == 3 => write!(f, "fixed({region})"),
             Mapper::Fixed(region) => write!(f, "fixed({region:.*})", self.dims),
             Mapper::Slice { dim } => write!(f, "slice({dim})"),
             Mapper::Neighborhood { border, shape } => {

@@ -455,7 +455,8 @@ fn parts_are_told_in_all_dimensions_of_their_buffer() {
     let part = format!("of buffer \"a\", {{[0..{}, 0..1]}}", EXTENT[0]);
     says(vec![write(f.a, column()), write(f.a, Mapper::All)], &part);
     let outside = Mapper::fixed(Box3::from_range([EXTENT[0] + 1, 1]));
-    says(vec![write(f.a, outside)], &format!("{{[0..{}, 0..1]}} of", EXTENT[0] + 1));
+    says(vec![write(f.a, outside.clone())], &format!("{{[0..{}, 0..1]}} of", EXTENT[0] + 1));
+    says(vec![write(f.a, outside)], &format!("through fixed({{[0..{}, 0..1]}})", EXTENT[0] + 1));
 }
 
 #[test]
