@@ -165,7 +165,9 @@ impl Subject<'_> {
             buffer: self.buffer.name.clone(),
             region: Box::new(region),
             dims: self.buffer.dims,
-            accesses: [other, self.access].map(|access| access.in_words(self.buffer.dims)),
+            accesses: Box::new(
+                [other, self.access].map(|access| access.in_words(self.buffer.dims)),
+            ),
         })
     }
 

@@ -84,7 +84,7 @@ pub enum DeclareError {
         /// Dimensions of the buffer.
         dims: u8,
         /// What they do: `reads through all`.
-        accesses: [String; 2],
+        accesses: Box<[String; 2]>,
     },
     /// A split task writes through a mapper whose images may overlap.
     #[error(
