@@ -39,10 +39,9 @@ pub struct Axes<'a> {
 }
 
 /// Where a legend has room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Legend {
     /// Above curves that rise.
-    #[default]
     Top,
     /// Below curves that fall.
     Bottom,

@@ -6,6 +6,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Error, Ident, ItemFn, PatIdent, Result};
 
+use crate::tokens::{is_mark, is_word};
+
 /// # Errors
 /// The first thing in `body` that a kernel cannot do.
 pub(crate) fn check(name: &Ident, body: TokenStream) -> Result<()> {
@@ -63,7 +65,7 @@ fn complaint(
     after: Option<&TokenTree>,
 ) -> Option<&'static str> {
     let called = matches!(after, Some(TokenTree::Group(_)));
-    let is = |token: Option<&TokenTree>, mark| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark);
+    let is = |token: Option<&TokenTree>, mark| token.is_some_and(|token| is_mark(token, mark));
     let member = is(before, '.') || is(before, ':');
     match word.to_string().as_str() {
         "print" | "println" | "eprint" | "eprintln" | "dbg" if is(after, '!') => Some(
@@ -75,7 +77,7 @@ fn complaint(
         "Vec" | "Box" | "String" | "Rc" | "Arc" if is(after, ':') => {
             Some("cannot allocate: use an array, or a buffer that the task accesses")
         }
-        "static" if matches!(after, Some(TokenTree::Ident(word)) if word == "mut") => Some(
+        "static" if after.is_some_and(|after| is_word(after, "mut")) => Some(
             "cannot have a `static mut`: each device would have one of its own, that no host sees; \
              put the data into a buffer that the task accesses, or pass it by value",
         ),

@@ -10,6 +10,7 @@ mod plain;
 mod ranges;
 mod refused;
 mod signature;
+mod tokens;
 mod told;
 mod unroll;
 mod views;

@@ -14,6 +14,8 @@ use syn::{
     LitInt, Path, RangeLimits, UnOp, parse_quote_spanned, parse2,
 };
 
+use crate::tokens::{is_mark, is_word};
+
 /// Lets the loops over half-open ranges go through `celerity_kernel::counted`, which says why. Not those in the arguments of
 /// other macros, which may look for a loop themselves. Says whether there may be loops, but for a few turns whose number is
 /// written out: also where a function is called by its name alone, as one beside the kernel is.
@@ -175,14 +177,6 @@ impl Integer {
         let digits = LitInt::new(&digits, self.literal.span());
         if next < 0 { quote!(-#digits) } else { quote!(#digits) }
     }
-}
-
-fn is_word(token: &TokenTree, word: &str) -> bool {
-    matches!(token, TokenTree::Ident(ident) if ident == word)
-}
-
-fn is_mark(token: &TokenTree, mark: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use syn::parse::{Parse, ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
 use syn::{Block, Expr, ExprLit, File, Lit, LitStr, Token, parse_quote, parse2};
 
+use crate::tokens::{is_mark, is_word};
+
 /// Macros that end a thread, by the names that they have in `core` and in `celerity_kernel::told`.
 const NAMES: [&str; 10] = [
     "assert",
@@ -56,7 +58,9 @@ fn taken(tokens: TokenStream) -> TokenStream {
 
 /// Whether one of these macros is called at `at`, by its name alone: a path leads to a macro of its own.
 fn is_macro(tokens: &[TokenTree], at: usize) -> bool {
-    let is = |at: Option<usize>, mark| at.is_some_and(|at| is_mark(tokens.get(at), mark));
+    let is = |at: Option<usize>, mark| {
+        at.and_then(|at| tokens.get(at)).is_some_and(|token| is_mark(token, mark))
+    };
     let in_path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
     let is_known = NAMES.iter().any(|name| is_word(&tokens[at], name));
     let is_called =
@@ -75,17 +79,9 @@ fn constant(tokens: &[TokenTree]) -> Option<usize> {
     let is_block = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
     let end = match is_function || is_block(second) {
         true => tokens.iter().position(is_block),
-        false => tokens.iter().position(|token| is_mark(Some(token), ';')),
+        false => tokens.iter().position(|token| is_mark(token, ';')),
     };
     Some(end.map_or(tokens.len(), |end| end + 1))
-}
-
-fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
-    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
-}
-
-fn is_word(token: &TokenTree, word: &str) -> bool {
-    matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 
 /// What stands for the macro `name` with these arguments: for devices, if they are understood, and for hosts.

@@ -17,10 +17,7 @@ const LIGHT: [f32; 3] = [0.0, 0.6, 0.8];
 /// Draws all triangles, those in front over those behind.
 pub(crate) fn draw(mesh: &Mesh, temperatures: &[f32]) -> RgbImage {
     let corners = seen(mesh);
-    let ends = [0, 1].map(|axis| {
-        let used = mesh.triangles.iter().flatten().map(|&corner| corners[corner as usize][axis]);
-        used.fold([f32::MAX, f32::MIN], |[least, most], at| [at.min(least), at.max(most)])
-    });
+    let ends = [0, 1].map(|axis| ends(mesh, &corners, axis));
     let extents = ends.map(|[least, most]| most - least);
     let scale = SIDE / extents[0].max(extents[1]).max(f32::MIN_POSITIVE);
     let [width, height] = extents.map(|extent| (extent * scale).clamp(1.0, SIDE));
@@ -43,11 +40,8 @@ pub(crate) fn draw(mesh: &Mesh, temperatures: &[f32]) -> RgbImage {
 /// The corners of a mesh as a viewer sees them: to the right, up, and towards the viewer.
 fn seen(mesh: &Mesh) -> Vec<[f32; 3]> {
     let extent = |axis: usize| {
-        let used =
-            mesh.triangles.iter().flatten().map(|&corner| mesh.corners[corner as usize][axis]);
-        let ends =
-            used.fold([f32::MAX, f32::MIN], |[least, most], at| [at.min(least), at.max(most)]);
-        ends[1] - ends[0]
+        let [least, most] = ends(mesh, &mesh.corners, axis);
+        most - least
     };
     let mut axes = [0, 1, 2];
     axes.sort_by(|&a, &b| extent(b).total_cmp(&extent(a)));
@@ -61,6 +55,12 @@ fn seen(mesh: &Mesh) -> Vec<[f32; 3]> {
         [x, tilt_cos * y - tilt_sin * z, tilt_cos * z + tilt_sin * y]
     };
     mesh.corners.iter().map(look).collect()
+}
+
+/// How far corners of triangles reach along an axis, of the mesh's or of others in their places.
+fn ends(mesh: &Mesh, corners: &[[f32; 3]], axis: usize) -> [f32; 2] {
+    let used = mesh.triangles.iter().flatten().map(|&corner| corners[corner as usize][axis]);
+    used.fold([f32::MAX, f32::MIN], |[least, most], at| [at.min(least), at.max(most)])
 }
 
 /// How light a triangle is, which is at a right angle to `normal`, from 0 to 1; alike from both sides.

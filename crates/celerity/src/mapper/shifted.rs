@@ -12,6 +12,12 @@ pub struct Shifted<const D: usize> {
 }
 
 impl OneToOne {
+    /// The element of the item with this index.
+    #[inline]
+    pub(crate) const fn element_of<const D: usize>(self, index: [usize; D]) -> [usize; D] {
+        index
+    }
+
     /// Each item touches the element `by` so many further on along each dimension, or back: still one for each item, as `&T` or
     /// `&mut T`, and of rows as a slice. Every item of the task must have such an element: where the first or the last has
     /// none, give the index space an [offset](crate::TaskBuilder::offset), or fewer items. An access that leaves the buffer
@@ -48,8 +54,11 @@ impl OneToOne {
 }
 
 impl<const D: usize> Shifted<D> {
-    pub(crate) const fn by(&self) -> [isize; D] {
-        self.by
+    /// The element of the item with this index. Where that leaves the buffer, at the front as at the end, the task graph refuses
+    /// the task ([`MapperFlaw::BeforeBuffer`](crate::MapperFlaw), [`DeclareError::OutOfBounds`](crate::DeclareError)).
+    #[inline]
+    pub(crate) fn element_of(self, index: [usize; D]) -> [usize; D] {
+        std::array::from_fn(|dim| index[dim].wrapping_add_signed(self.by[dim]))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::common::{clusters, contents, everywhere, values};
 
 const CLUSTERS: [[usize; 2]; 5] = [[1, 1], [1, 3], [2, 1], [2, 2], [3, 2]];
 
-/// Copies a box of a buffer to another place of a second one, `steps` times, by items and by rows.
+/// Copies a box of a buffer to another place of a second one, by items and by rows.
 fn check<const D: usize>(size: [usize; D], from: [usize; D], to: [usize; D], range: [usize; D])
 where
     [usize; D]: celerity::IntoRange<D>,

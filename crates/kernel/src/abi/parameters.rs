@@ -151,7 +151,7 @@ fn reduction_block(
     chunk: &Chunk,
     shared: &mut usize,
 ) -> AccessBlock {
-    let mut block = access_block(memory, chunk);
+    let mut block = access_block(view.kind, memory, chunk);
     if let ViewKind::ArrayReducer { .. } = view.kind {
         let elements: usize = memory.buffer.iter().product();
         block.strides = [elements as u64, 1, 1];
@@ -500,24 +500,14 @@ fn aligned(kernel: &Description, run: usize, chunk: &Chunk, accesses: &[AccessMe
 
 /// As [`access_block`], of a view that does not reduce.
 fn view_block(view: &ViewParameter, memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
-    let mut block = access_block(memory, chunk);
+    let mut block = access_block(view.kind, memory, chunk);
     if let (ViewKind::OwnPart, Mapping::PerDimension { sides }) = (view.kind, &memory.mapping) {
         block.set_sides(sides, chunk.items.min());
-    }
-    if let (ViewKind::Own, Some(own)) = (view.kind, own(memory, chunk)) {
-        block.first = position(memory, own.min());
     }
     block
 }
 
-/// Where the element at `index` is in an allocation, counted in elements.
-fn position(memory: &AccessMemory, index: [usize; 3]) -> u64 {
-    let (held, strides) = (memory.extent.min(), Layout::row_major(&memory.extent).strides());
-    let along = |dim: usize| index[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
-    (0..3).fold(0, |first: usize, dim| first.wrapping_add(along(dim))) as u64
-}
-
-fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
+fn access_block(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
     let (mut border, mut axes_only, mut detail) = ([0; 3], 0, 0);
     match memory.mapping {
         Mapping::Neighborhood { border: reach, axes_only: axes } => {
@@ -531,13 +521,15 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
     }
     let (items, held) = (chunk.items.min(), memory.extent.min());
     let strides = Layout::row_major(&memory.extent).strides();
-    let beginning = match memory.mapping {
-        Mapping::OneToOne | Mapping::Neighborhood { .. } | Mapping::Periodic { .. } => items,
+    let beginning = match (view, memory.mapping) {
+        (ViewKind::Own, _) => own(memory, chunk).unwrap_or(chunk.items).min(),
+        (_, Mapping::OneToOne | Mapping::Neighborhood { .. } | Mapping::Periodic { .. }) => items,
         _ if memory.part.is_empty() => held,
         _ => memory.part.min(),
     };
+    let along = |dim: usize| beginning[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
     AccessBlock {
-        first: position(memory, beginning),
+        first: (0..3).fold(0, |first: usize, dim| first.wrapping_add(along(dim))) as u64,
         origin: words(held),
         strides: words(strides),
         part_min: words(memory.part.min()),
@@ -746,7 +738,7 @@ mod tests {
             let chunk = Chunk { items, global: [rows, 4, 1], ..CHUNK };
             let memory = AccessMemory { buffer: [rows, 4, 1], ..memory(items, AROUND) };
             assert!(counts_in_32_bits(&chunk, &[memory]));
-            let block = access_block(&memory, &chunk);
+            let block = access_block(ViewKind::Neighborhood, &memory, &chunk);
             for row in [first, first + 2, first + far, rows - 5] {
                 let ([below, _], [above, _]) = block.room([row - first, 0]);
                 let near = |room: u32, exact: usize| {

@@ -13,78 +13,36 @@ use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{Neighborhood, OneToOne, Periodic, Shifted};
 
-/// Where an item's own element is, for mappers with one for each.
-trait Own<P> {
-    fn place(&self) -> P;
-}
-
-impl Own<AtIndex> for OneToOne {
-    fn place(&self) -> AtIndex {
-        AtIndex
-    }
-}
-
-impl<const N: usize> Own<Beside<N>> for Shifted<N> {
-    fn place(&self) -> Beside<N> {
-        Beside(self.by())
-    }
-}
-
-/// At its index.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct AtIndex;
-
-impl AtIndex {
-    #[inline]
-    const fn of<const N: usize>(self, index: [usize; N]) -> [usize; N] {
-        index
-    }
-}
-
-/// So far from there. Where that leaves the buffer, at the front as at the end, the task graph refuses the task
-/// ([`MapperFlaw::BeforeBuffer`](crate::MapperFlaw), [`DeclareError::OutOfBounds`](crate::DeclareError)).
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Beside<const N: usize>([isize; N]);
-
-impl<const N: usize> Beside<N> {
-    #[inline]
-    fn of(self, index: [usize; N]) -> [usize; N] {
-        std::array::from_fn(|dim| index[dim].wrapping_add_signed(self.0[dim]))
-    }
-}
-
-#[doc(hidden)]
-pub struct OwnElements<'m, T, P, const N: usize> {
+pub struct OwnElements<'m, T, M, const N: usize> {
     elements: AccessedElements<'m, T, N>,
-    place: P,
+    mapper: M,
 }
 
-/// One element for each item, in an order that is that of items.
+/// One element for each item, in an order that is that of items: to read, or, as `mut` says, to write.
 macro_rules! own_element {
-    ($mapper:ty, $place:ty) => {
-        impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, $mapper> {
-            type ItemView<'a> = &'a T;
-            type RowView<'a> = &'a [T];
-            type Plan = $place;
-            type Bound<'m> = OwnElements<'m, T, $place, N>;
-            type Rows<'r> = &'r [T];
-            type Cursor<'r> = &'r [T];
+    ($access:ident, $run:ident $(, $mut:tt)?; $mapper:ty) => {
+        impl<T: Element, const N: usize> KernelAccess<N> for $access<T, N, $mapper> {
+            type ItemView<'a> = &'a $($mut)? T;
+            type RowView<'a> = &'a $($mut)? [T];
+            type Plan = $mapper;
+            type Bound<'m> = OwnElements<'m, T, $mapper, N>;
+            type Rows<'r> = &'r $($mut)? [T];
+            type Cursor<'r> = &'r $($mut)? [T];
 
-            fn lower(self, lowering: &mut Lowering<'_>) -> Result<$place> {
-                let place = Own::place(&self.mapper);
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<$mapper> {
+                let mapper = self.mapper;
                 self.lower_to::<N>(lowering)?;
-                Ok(place)
+                Ok(mapper)
             }
 
             unsafe fn bind<'m>(
-                place: &'m $place,
+                mapper: &'m $mapper,
                 memory: &mut Memories<'_, 'm>,
             ) -> Self::Bound<'m> {
                 // SAFETY: passed on.
                 let elements = unsafe { AccessedElements::new(next(memory)) };
-                OwnElements { elements, place: *place }
+                OwnElements { elements, mapper: *mapper }
             }
 
             #[inline]
@@ -93,86 +51,13 @@ macro_rules! own_element {
             }
 
             #[inline]
-            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> &'r [T] {
-                // SAFETY: each item has an element, or its task would have been refused, and so `bind`'s memory holds those of
-                // the chunk's items, those of several rows side by side; nobody
-                // writes what is bound to a read, not through another access of the task either: see `BoundMemory`.
-                unsafe {
-                    bound.elements.run(
-                        bound.place.of(rows.first().start()),
-                        rows.count() * rows.first().len(),
-                    )
-                }
-            }
-
-            #[inline]
-            unsafe fn row<'a>(
-                rows: &'a mut Self::Rows<'_>,
-                n: usize,
-                row: &Row<N>,
-            ) -> Self::Cursor<'a> {
-                &rows[n * row.len()..][..row.len()]
-            }
-
-            #[inline]
-            fn segment<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                start: usize,
-                segment: &Row<N>,
-            ) -> Self::Cursor<'a> {
-                &cursor[start..][..segment.len()]
-            }
-
-            #[inline]
-            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-                cursor
-            }
-
-            #[inline]
-            fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a T {
-                &cursor[i]
-            }
-        }
-
-        impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, $mapper> {
-            type ItemView<'a> = &'a mut T;
-            type RowView<'a> = &'a mut [T];
-            type Plan = $place;
-            type Bound<'m> = OwnElements<'m, T, $place, N>;
-            type Rows<'r> = &'r mut [T];
-            type Cursor<'r> = &'r mut [T];
-
-            fn lower(self, lowering: &mut Lowering<'_>) -> Result<$place> {
-                let place = Own::place(&self.mapper);
-                self.lower_to::<N>(lowering)?;
-                Ok(place)
-            }
-
-            unsafe fn bind<'m>(
-                place: &'m $place,
-                memory: &mut Memories<'_, 'm>,
-            ) -> Self::Bound<'m> {
-                // SAFETY: passed on.
-                let elements = unsafe { AccessedElements::new(next(memory)) };
-                OwnElements { elements, place: *place }
-            }
-
-            #[inline]
-            fn joins(bound: &Self::Bound<'_>, rows: &Rows<N>) -> bool {
-                bound.elements.are_side_by_side(rows)
-            }
-
-            #[inline]
-            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> &'r mut [T] {
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> Self::Rows<'r> {
+                let (first, len) = (rows.first().start(), rows.count() * rows.first().len());
                 // SAFETY: each item has an element of its own, or its task would have been refused, and so `bind`'s memory
-                // holds those of the chunk's items, those of several rows side by side; live rows
-                // share no items, and nobody else touches what is bound to a write: see `BoundMemory`.
-                unsafe {
-                    bound.elements.run_mut(
-                        bound.place.of(rows.first().start()),
-                        rows.count() * rows.first().len(),
-                    )
-                }
+                // holds those of the chunk's items, those of several rows side by side. Nobody writes what is bound to a
+                // read, and nobody else touches what is bound to a write, not through another access of the task either: see
+                // `BoundMemory`. Live rows share no items.
+                unsafe { bound.elements.$run(bound.mapper.element_of(first), len) }
             }
 
             #[inline]
@@ -181,7 +66,7 @@ macro_rules! own_element {
                 n: usize,
                 row: &Row<N>,
             ) -> Self::Cursor<'a> {
-                &mut rows[n * row.len()..][..row.len()]
+                &$($mut)? rows[n * row.len()..][..row.len()]
             }
 
             #[inline]
@@ -190,7 +75,7 @@ macro_rules! own_element {
                 start: usize,
                 segment: &Row<N>,
             ) -> Self::Cursor<'a> {
-                &mut cursor[start..][..segment.len()]
+                &$($mut)? cursor[start..][..segment.len()]
             }
 
             #[inline]
@@ -199,15 +84,21 @@ macro_rules! own_element {
             }
 
             #[inline]
-            fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a mut T {
-                &mut cursor[i]
+            fn item_view<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                _: &Row<N>,
+                i: usize,
+            ) -> Self::ItemView<'a> {
+                &$($mut)? cursor[i]
             }
         }
     };
 }
 
-own_element!(OneToOne, AtIndex);
-own_element!(Shifted<N>, Beside<N>);
+own_element!(ReadAccess, run; OneToOne);
+own_element!(ReadAccess, run; Shifted<N>);
+own_element!(WriteAccess, run_mut, mut; OneToOne);
+own_element!(WriteAccess, run_mut, mut; Shifted<N>);
 
 /// A neighbourhood access without its buffer handle.
 #[doc(hidden)]
